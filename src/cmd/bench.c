@@ -103,15 +103,6 @@ static int print_history(void)
     return admin_print("bench", arg.json, json, &out);
 }
 
-static int print_bench(const struct bench *b)
-{
-    _cleanup_(str_deinit) struct str out = STR_NULL;
-
-    if (!arg.json)
-        bench_format(b, &out);
-    return admin_print("bench", arg.json, arg.json ? bench_encode(b) : NULL, &out);
-}
-
 /* Adds the run to the history and draws the picture. The figures have been printed by now, whether
  * these can be written or not. */
 static int keep(const struct bench *b)
@@ -134,6 +125,7 @@ static int keep(const struct bench *b)
 
 static int report(struct measure *m, struct bench *b)
 {
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     json_t *json;
     int status;
     int kept;
@@ -143,7 +135,9 @@ static int report(struct measure *m, struct bench *b)
     b->elapsed = clock_now() - m->started_at;
     b->measured_at = clock_wall();
     b->network = m->members.network;
-    status = print_bench(b);
+    if (!arg.json)
+        bench_format(b, &out);
+    status = admin_print("bench", arg.json, arg.json ? bench_encode(b) : NULL, &out);
     kept = keep(b);
     /* What was measured between all members is for the advice of weft run. */
     json = arg.target.nodes ? NULL : bench_encode(b);

@@ -158,15 +158,6 @@ static int read_token(char buf[static TOKEN_READ_MAX + 1], FILE *f, const char *
     return 0;
 }
 
-static int read_token_file(char buf[static TOKEN_READ_MAX + 1], const char *path, struct err *e)
-{
-    _cleanup_(fclosep) FILE *f = fopen(path, "re");
-
-    if (!f)
-        return err_set(e, -errno, "token file %s: %s", path, strerror(errno));
-    return read_token(buf, f, path, e);
-}
-
 /* Copies of the secrets that must not stay readable on the command line; they are wiped at the
  * end. A proxy that is too long is cut, but stays too long by one byte, for which it is refused.
  */
@@ -189,10 +180,13 @@ static void hide_secrets(void)
 
 static int take_token(struct token *ret, struct err *e)
 {
+    _cleanup_(fclosep) FILE *f = arg.token_file ? fopen(arg.token_file, "re") : NULL;
     int r = 0;
 
-    if (arg.token_file)
-        r = read_token_file(token_text, arg.token_file, e);
+    if (f)
+        r = read_token(token_text, f, arg.token_file, e);
+    else if (arg.token_file)
+        r = err_set(e, -errno, "token file %s: %s", arg.token_file, strerror(errno));
     else if (strcmp(arg.token, "-") == 0)
         r = read_token(token_text, stdin, "standard input", e);
     return r == 0 ? token_decode(ret, token_text, e) : r;
@@ -249,15 +243,6 @@ static void print_routes(const struct state *st)
         "It asks to be the way to %s; the hub admits it with: ", subnets_format(&waits, text));
     mesh_options_print_admit(self->meta.name, &waits);
     (void)printf("\n");
-}
-
-/* Starts the agent and waits until the hub answers it. 0, or non-zero with words. */
-static int start_agent(struct launch *launch, json_t **ret_status, struct err *e)
-{
-    const struct launch_config wanted = {.state_dir = arg.state_dir, .socket_path = arg.socket};
-    int r = launch_agent(&wanted, launch, e);
-
-    return r == 0 ? launch_wait(launch, arg.socket, WAIT_MS, ret_status, e) : r;
 }
 
 /* The agent cannot run here, as @why says: the join is undone, so that it can be tried again. */
@@ -385,6 +370,7 @@ static int join(struct join_options *opt)
     struct token token = TOKEN_NULL;
     struct removed before = {.at = 0};
     json_auto_t *status = NULL;
+    const struct launch_config wanted = {.state_dir = arg.state_dir, .socket_path = arg.socket};
     bool starts = !arg.no_start && !arg.foreground;
     char text[REMOVED_TEXT_MAX];
     struct err e = ERR_NULL;
@@ -407,7 +393,9 @@ static int join(struct join_options *opt)
     if (r != 0)
         return cmd_fail("join", "%s", err_text(&e));
     /* Either it has joined or it has failed: whoever reads one line is not misled. */
-    r = starts ? start_agent(&launch, &status, &e) : 0;
+    r = starts ? launch_agent(&wanted, &launch, &e) : 0;
+    if (starts && r == 0)
+        r = launch_wait(&launch, arg.socket, WAIT_MS, &status, &e);
     if (r != 0 && r != -ETIMEDOUT)
         return give_up(&launch, snapshot_self(&st.snapshot)->meta.name, opt->listen_port, &e);
     if (r != 0)

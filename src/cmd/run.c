@@ -783,18 +783,6 @@ static int await_hub(struct run *run, struct err *e)
     return r;
 }
 
-/* Prepares the first run; while no hub answers, that is waited for. Return: CMD_OK; or an exit
- * status, after a sentence. */
-static int prepare(struct run *run)
-{
-    struct err e = ERR_NULL;
-    int r = run_prepare(run, &arg.opt, &e);
-
-    if (r == RENDEZVOUS_E_AWAY && arg.opt.starts)
-        return await_hub(run, &e);
-    return r == 0 ? CMD_OK : cmd_fail("run", "%s", err_text(&e));
-}
-
 /* CMD_OK; or an exit status, after a sentence. */
 static int set_budget(const struct run *run)
 {
@@ -833,7 +821,11 @@ int cmd_run(int argc, char **argv)
     if (run_budget_check(&arg.budget, &e) != 0 || run_check(&arg.opt, &e) != 0 ||
         check_before(path, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
-    status = prepare(&run);
+    r = run_prepare(&run, &arg.opt, &e);
+    if (r == RENDEZVOUS_E_AWAY && arg.opt.starts)
+        status = await_hub(&run, &e);
+    else
+        status = r == 0 ? CMD_OK : cmd_fail("run", "%s", err_text(&e));
     if (status != CMD_OK)
         return status;
     if (arg.explain)

@@ -91,7 +91,7 @@ bool lost_is_own(
 /* The others have ended, so this node would wait for them without a word. */
 static void tell_ended_without(const struct run *run, const struct rendezvous_presence *p)
 {
-    struct str names = STR_NULL;
+    _cleanup_(str_deinit) struct str names = STR_NULL;
 
     if (p->ended_without.n_all == 0)
         return;
@@ -100,7 +100,6 @@ static void tell_ended_without(const struct run *run, const struct rendezvous_pr
         "weft run: note: this node was lost, and the run %s of the job has ended without it, on "
         "%s: the job begins when the same command is started there, too\n",
         p->run_without[0] != '\0' ? p->run_without : run->rendezvous.id, str_text(&names));
-    str_deinit(&names);
 }
 
 bool lost_is_before(const struct run *run)
@@ -124,13 +123,12 @@ bool lost_is_before(const struct run *run)
 
 static void tell_lost(const struct run *run, const struct rendezvous_presence *p)
 {
-    struct str names = STR_NULL;
+    _cleanup_(str_deinit) struct str names = STR_NULL;
 
     rendezvous_format_nodes(&names, &p->lost);
     (void)fprintf(stderr,
         "weft run: lost of the job %s: %s, whose command has not ended and is not heard any more\n",
         run->rendezvous.id, str_text(&names));
-    str_deinit(&names);
 }
 
 bool lost_is_idle(const struct run *run, const struct rendezvous_presence *presence, bool is_idle,
@@ -144,27 +142,14 @@ bool lost_is_idle(const struct run *run, const struct rendezvous_presence *prese
     return looks->n_idle >= LOOKS;
 }
 
-/* How long it is asked after others. */
-static nsec_t assess_max(const struct run *run, enum rendezvous_state state)
-{
-    return state == RENDEZVOUS_STATE_UNKNOWN ? nsec_max(ASSESS_MAX, run->wait_lost) : ASSESS_MAX;
-}
-
-static void tell_silence(const struct run *run, nsec_t waited)
-{
-    char time[32];
-
-    (void)fprintf(stderr,
-        "weft run: the hub has not said for %s whether another node of the job %s was lost\n",
-        format_duration(waited / NSEC_PER_SEC * NSEC_PER_SEC, time), run->rendezvous.id);
-}
-
 int lost_assess(const struct run *run, struct interrupt *i)
 {
     nsec_t begun_at = clock_now();
     nsec_t waited;
+    nsec_t max;
     enum rendezvous_state state;
     struct rendezvous_presence p;
+    char time[32];
 
     if (!lost_is_watched(run) || run->wait_lost == 0)
         return 0;
@@ -179,28 +164,19 @@ int lost_assess(const struct run *run, struct interrupt *i)
         }
         if (state == RENDEZVOUS_STATE_SAME && (!p.is_known || p.silent_for < waited))
             return 0;
-    } while (waited < assess_max(run, state) && pause_a_little(run, i));
+        max = state == RENDEZVOUS_STATE_UNKNOWN ? nsec_max(ASSESS_MAX, run->wait_lost) : ASSESS_MAX;
+    } while (waited < max && pause_a_little(run, i));
     if (i->signal == 0)
-        tell_silence(run, waited);
+        (void)fprintf(stderr,
+            "weft run: the hub has not said for %s whether another node of the job %s was lost\n",
+            format_duration(waited / NSEC_PER_SEC * NSEC_PER_SEC, time), run->rendezvous.id);
     return 0;
-}
-
-/* Another node has ended its command while all wait: it will not be there. */
-static int refuse_ended(const struct run *run, const struct rendezvous_presence *p, struct err *e)
-{
-    struct str names = STR_NULL;
-    int r;
-
-    rendezvous_format_nodes(&names, &p->ended);
-    r = err_set(e, LOST_E_ENDED, "the command of the job %s has ended on %s", run->rendezvous.id,
-        str_text(&names));
-    str_deinit(&names);
-    return r;
 }
 
 int lost_await(const struct run *run, nsec_t deadline, struct interrupt *i, struct err *e)
 {
     nsec_t report_at = clock_now() + MISSING_FIRST_MS * NSEC_PER_MSEC;
+    _cleanup_(str_deinit) struct str names = STR_NULL;
     struct rendezvous_presence p;
     enum rendezvous_state state;
 
@@ -212,8 +188,12 @@ int lost_await(const struct run *run, nsec_t deadline, struct interrupt *i, stru
             return LOST_E_AGAIN;
         if (state == RENDEZVOUS_STATE_SAME && (!p.is_known || p.n_present >= run->min_nodes))
             return 0;
-        if (state == RENDEZVOUS_STATE_SAME && p.ended.n_all > 0)
-            return refuse_ended(run, &p, e);
+        /* Another node has ended its command while all wait: it will not be there. */
+        if (state == RENDEZVOUS_STATE_SAME && p.ended.n_all > 0) {
+            rendezvous_format_nodes(&names, &p.ended);
+            return err_set(e, LOST_E_ENDED, "the command of the job %s has ended on %s",
+                run->rendezvous.id, str_text(&names));
+        }
         if (clock_now() >= deadline)
             return err_set(e, LOST_E_ALONE, "%u of the %u nodes of the job %s are there",
                 p.n_present, run->min_nodes, run->rendezvous.id);
@@ -274,15 +254,6 @@ static bool has_name(const json_t *names, const char *name)
     return false;
 }
 
-static void missing_add_name(struct str *out, size_t *n, const char *name)
-{
-    if (*n < NAMES_MAX)
-        str_addf(out, "%s%s", *n == 0 ? "" : ", ", name);
-    else if (*n == NAMES_MAX)
-        str_add(out, ", ...");
-    (*n)++;
-}
-
 /* Names that are put into a list, and how many there are. */
 struct names {
     struct str text;
@@ -290,6 +261,15 @@ struct names {
 };
 
 #define NAMES_NULL {STR_NULL, 0}
+
+static void add_name(struct names *to, const char *name)
+{
+    if (to->n < NAMES_MAX)
+        str_addf(&to->text, "%s%s", to->n == 0 ? "" : ", ", name);
+    else if (to->n == NAMES_MAX)
+        str_add(&to->text, ", ...");
+    to->n++;
+}
 
 /* The other job that a node is in, by the hub's list of all; NULL: none is known. */
 static const char *other_job(const json_t *jobs, const char *own, const char *node)
@@ -323,12 +303,12 @@ static void list_missing(
             continue;
         job = other_job(f->jobs, f->job, name);
         if (!job) {
-            missing_add_name(&ret_idle->text, &ret_idle->n, name);
+            add_name(ret_idle, name);
             continue;
         }
         (void)snprintf(
             text, sizeof(text), "%.*s is in the job %.*s", NAME_MAX_LEN, name, NAME_MAX_LEN, job);
-        missing_add_name(&ret_elsewhere->text, &ret_elsewhere->n, text);
+        add_name(ret_elsewhere, text);
     }
 }
 
@@ -359,7 +339,7 @@ void missing_format_unmet(const struct missing_facts *f, struct str *out)
 
     json_array_foreach(f->present, i, item)
         if (json_is_string(item) && strcmp(json_string_value(item), f->self) != 0)
-            missing_add_name(&started.text, &started.n, json_string_value(item));
+            add_name(&started, json_string_value(item));
     if (json_array_size(f->present) < f->min_nodes)
         list_missing(f, &idle, &elsewhere);
     if (started.n > 0)
@@ -405,7 +385,7 @@ static void missing_tell(const struct run *run, const struct missing_facts *f)
     size_t i;
 
     json_array_foreach(f->present, i, item)
-        missing_add_name(&here.text, &here.n, json_is_string(item) ? json_string_value(item) : "?");
+        add_name(&here, json_is_string(item) ? json_string_value(item) : "?");
     missing_format(f, &missing);
     (void)fprintf(stderr,
         "weft run: still waiting: %zu of %u nodes %s come to the job %s (%s); not yet: %s\n",
@@ -472,12 +452,6 @@ static bool is_local(const struct met *m, const struct ip_addr *address)
     return false;
 }
 
-static bool is_store(const struct met *m, const struct endpoint *remote)
-{
-    return (m->stores[0].port != 0 && endpoint_equal(&m->stores[0], remote)) ||
-           (m->stores[1].port != 0 && endpoint_equal(&m->stores[1], remote));
-}
-
 /* A port at which a job's processes may be: neither a service's nor that of Weft's measurements. */
 static bool may_be_job(uint16_t port)
 {
@@ -505,7 +479,8 @@ static void met_take(void *ctx, const struct tcp_watch_pair *pair)
 
     if (!is_local(m, &pair->local.addr) || is_local(m, &pair->remote.addr))
         return;
-    if (is_store(m, &pair->remote)) {
+    if (pair->remote.port != 0 && (endpoint_equal(&m->stores[0], &pair->remote) ||
+                                      endpoint_equal(&m->stores[1], &pair->remote))) {
         m->has_new |= !m->uses_store;
         m->uses_store = true;
     } else if (may_be_job(pair->local.port) && may_be_job(pair->remote.port)) {
@@ -617,20 +592,6 @@ static void met_report(struct met *m, nsec_t now)
         m->run->rendezvous.id, str_text(&others));
 }
 
-/* What only the hub and the agent know. */
-static void ask_if_due(struct met *m, nsec_t now)
-{
-    bool is_young = now - m->begun_at < YOUNG;
-
-    /* Who uses the store alone may still be joined by others. */
-    if (now >= m->assess_at && (m->has_new || m->uses_store || m->n_seen > 0)) {
-        met_assess(m, false);
-        m->assess_at = now + (is_young ? ASSESS_EACH : ASSESS_EACH_THEN);
-    }
-    if (!m->has_met && !m->is_elsewhere && now >= m->report_at)
-        met_report(m, now);
-}
-
 void met_look(struct met *m)
 {
     nsec_t now = clock_now();
@@ -644,7 +605,13 @@ void met_look(struct met *m)
         m->list_at = now + (is_young ? LIST_EACH : LIST_EACH_THEN);
     }
     descendants_walk(getpid(), look_at_process, m);
-    ask_if_due(m, now);
+    /* Who uses the store alone may still be joined by others. */
+    if (now >= m->assess_at && (m->has_new || m->uses_store || m->n_seen > 0)) {
+        met_assess(m, false);
+        m->assess_at = now + (is_young ? ASSESS_EACH : ASSESS_EACH_THEN);
+    }
+    if (!m->has_met && !m->is_elsewhere && now >= m->report_at)
+        met_report(m, now);
     m->look_at = m->has_met || m->is_elsewhere
                      ? NSEC_NEVER
                      : clock_now() + (is_young ? LOOK_EACH : LOOK_EACH_THEN);
@@ -676,21 +643,18 @@ enum met_verdict met_end(struct met *m)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static bool met_is_ours(const struct run *run, const char *interface)
-{
-    return strcmp(interface, run->node.interface) == 0 ||
-           (run->island_interface[0] != '\0' && strcmp(interface, run->island_interface) == 0);
-}
-
 static void find_locals(struct met *m)
 {
+    /* The second one may be "", as no interface is. */
+    const char *const ours[] = {m->run->node.interface, m->run->island_interface};
     struct ifaddrs *all = NULL;
     struct endpoint at;
 
     if (getifaddrs(&all) < 0)
         return;
     for (const struct ifaddrs *i = all; i && m->n_locals < MET_LOCALS_MAX; i = i->ifa_next)
-        if (i->ifa_addr && met_is_ours(m->run, i->ifa_name) &&
+        if (i->ifa_addr &&
+            (strcmp(i->ifa_name, ours[0]) == 0 || strcmp(i->ifa_name, ours[1]) == 0) &&
             sockaddr_to_endpoint((const union sockaddr_inet *)i->ifa_addr, &at))
             m->locals[m->n_locals++] = at.addr;
     freeifaddrs(all);

@@ -116,16 +116,6 @@ static void read_lines(struct nccl_watch_file *file)
     (void)fclose(f);
 }
 
-static void limit_size(const struct nccl_watch *w, const struct nccl_watch_file *file)
-{
-    struct stat st;
-
-    /* NCCL goes on writing where it was, so what was emptied stays a hole. */
-    if (w->is_ours && stat(file->path, &st) == 0 && (long long)st.st_blocks * 512 > LOG_BYTES_MAX &&
-        truncate(file->path, 0) < 0)
-        (void)unlink(file->path);
-}
-
 /* ---- what they say -------------------------------------------------------------------------- */
 
 /* Judges a log whose network is known. Return: NOTHING when the sentence was the last one, too. */
@@ -153,14 +143,17 @@ enum nccl_watch_event nccl_watch_look(struct nccl_watch *w)
     find_files(w);
     for (size_t i = 0; i < w->n_files && event == NCCL_WATCH_NOTHING; i++) {
         struct nccl_watch_file *file = &w->files[i];
+        struct stat st;
 
-        if (file->is_done) {
-            limit_size(w, file);
-            continue;
+        if (!file->is_done) {
+            read_lines(file);
+            if (file->log.network[0] != '\0')
+                event = assess(w, &file->log);
+        } else if (w->is_ours && stat(file->path, &st) == 0 &&
+                   (long long)st.st_blocks * 512 > LOG_BYTES_MAX && truncate(file->path, 0) < 0) {
+            /* NCCL goes on writing where it was, so what was emptied stays a hole. */
+            (void)unlink(file->path);
         }
-        read_lines(file);
-        if (file->log.network[0] != '\0')
-            event = assess(w, &file->log);
     }
     return event;
 }

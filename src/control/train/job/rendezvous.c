@@ -197,28 +197,21 @@ static int arrive(const char *socket_path, const char *job, struct rendezvous_ar
     return arrive(socket_path, job, a, answer, e);
 }
 
-/* Asks for the meeting. While no hub serves the jobs, asks again until another one does. */
-static int ask_rendezvous(const char *socket_path, const char *job, struct rendezvous_arrival a,
-    struct client_answer *answer, struct err *e)
-{
-    nsec_t deadline = clock_now() + (nsec_t)TAKE_OVER_MS * NSEC_PER_MSEC;
-    int r = arrive(socket_path, job, &a, answer, e);
-
-    while (r == CLIENT_E_REFUSED && answer->status == STATUS_NOT_SERVED && clock_now() < deadline) {
-        client_answer_deinit(answer);
-        (void)poll(NULL, 0, LOOK_PAUSE_MS);
-        r = arrive(socket_path, job, &a, answer, e);
-    }
-    return r;
-}
-
 int rendezvous_ask(const char *socket_path, const char *job, const struct rendezvous_arrival *a,
     struct env_rendezvous *ret, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    nsec_t deadline = clock_now() + (nsec_t)TAKE_OVER_MS * NSEC_PER_MSEC;
+    struct rendezvous_arrival arrival = *a;
     struct env_rendezvous m = {0};
-    int r = ask_rendezvous(socket_path, job, *a, &answer, e);
+    int r = arrive(socket_path, job, &arrival, &answer, e);
 
+    /* While no hub serves the jobs, ask again until another one does. */
+    while (r == CLIENT_E_REFUSED && answer.status == STATUS_NOT_SERVED && clock_now() < deadline) {
+        client_answer_deinit(&answer);
+        (void)poll(NULL, 0, LOOK_PAUSE_MS);
+        r = arrive(socket_path, job, &arrival, &answer, e);
+    }
     if (r == CLIENT_E_REFUSED && answer.status == STATUS_NOT_FOUND && a->is_dry_run)
         return err_set(
             e, r, "the hub is of a version that says only of a job that is there where it meets");

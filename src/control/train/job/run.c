@@ -49,15 +49,6 @@
 
 /* ---- who is reached, and by which interface ------------------------------------------------- */
 
-/* The interface by which packets to @to leave. False: there is no way to it. */
-static bool way_to(struct netlink *nl, const struct ip_addr *to, char ret[static IF_NAMESIZE])
-{
-    const struct rtnl_flow flow = {.to = {.addr = *to}};
-    unsigned number;
-
-    return rtnl_way_out(nl, &flow, &number) == 0 && if_indextoname(number, ret);
-}
-
 /* Keeps the nodes that are reached by the interface of the first one; @ret: its name. */
 static void keep_reached(struct island_lan *l, char ret[static IF_NAMESIZE])
 {
@@ -68,7 +59,11 @@ static void keep_reached(struct island_lan *l, char ret[static IF_NAMESIZE])
     ret[0] = '\0';
     if (netlink_open(&nl, NETLINK_ROUTE) == 0)
         for (size_t i = 0; i < l->n; i++) {
-            if (!way_to(&nl, &l->mates[i].lan, interface) || (n > 0 && strcmp(interface, ret) != 0))
+            const struct rtnl_flow flow = {.to = {.addr = l->mates[i].lan}};
+            unsigned number;
+
+            if (rtnl_way_out(&nl, &flow, &number) != 0 || !if_indextoname(number, interface) ||
+                (n > 0 && strcmp(interface, ret) != 0))
                 continue;
             memcpy(ret, interface, IF_NAMESIZE);
             l->mates[n++] = l->mates[i];
@@ -89,16 +84,6 @@ static bool find_nodes(
     if (found)
         keep_reached(ret, ret_interface);
     return found;
-}
-
-/* Set run->island_interface; "" when no node is reached over such a network.
- */
-static void run_find_island(struct run *run)
-{
-    _cleanup_(island_lan_deinit) struct island_lan l = ISLAND_LAN_NULL;
-
-    if (!find_nodes(run->socket_path, &l, run->island_interface))
-        run->island_interface[0] = '\0';
 }
 
 /* ---- the files ------------------------------------------------------------------------------ */
@@ -398,25 +383,6 @@ static bool is_dry_run(const struct run_options *opt)
     return opt->words && !opt->starts;
 }
 
-static int ask_rendezvous(
-    struct run *run, const char *backend, const struct rendezvous_arrival *a, struct err *e)
-{
-    int r;
-
-    if (run->node.hub.port == 0)
-        return err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
-    r = rendezvous_ask(run->socket_path, run->job, a, &run->rendezvous, e);
-    return r == 0 ? choose_endpoint(run, backend, e) : r;
-}
-
-static void name_job(struct run *run, const struct run_options *opt)
-{
-    if (opt->job)
-        (void)snprintf(run->job, sizeof(run->job), "%s", opt->job);
-    else
-        (void)command_job_name(&run->command, run->job);
-}
-
 static int find_rendezvous(
     struct run *run, const struct run_options *opt, const char *nnodes, struct err *e)
 {
@@ -436,8 +402,12 @@ static int find_rendezvous(
         return 0;
     run->min_nodes = (unsigned)min;
     r = parse_name(run->job, "job", e);
+    if (r == 0 && run->node.hub.port == 0)
+        r = err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
     if (r == 0)
-        r = ask_rendezvous(run, backend, &arrival, e);
+        r = rendezvous_ask(run->socket_path, run->job, &arrival, &run->rendezvous, e);
+    if (r == 0)
+        r = choose_endpoint(run, backend, e);
     /* torchrun starts workers again by itself, so its scripts begin at a checkpoint. */
     run->can_begin_again =
         r == 0 && !opt->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
@@ -507,19 +477,14 @@ static const char *why_not_nccl_log(const struct run *run)
     return "its processes are started on other machines, too";
 }
 
-/* Does the person's own environment say what becomes of NCCL's log? */
-static bool has_own_nccl_log(void)
-{
-    return getenv("NCCL_DEBUG") || getenv("NCCL_DEBUG_FILE");
-}
-
 static void make_plan(struct run *run, const struct run_options *opt, const char *nnodes)
 {
     char nccl_log[ENV_VALUE_MAX] = "a file of its own";
     const char *why = why_not_nccl_log(run);
     struct err e = ERR_NULL;
 
-    if (!why && opt->starts && !has_own_nccl_log()) {
+    /* The person's own environment may say what becomes of NCCL's log. */
+    if (!why && opt->starts && !getenv("NCCL_DEBUG") && !getenv("NCCL_DEBUG_FILE")) {
         if (run_dir_name(run->dir, &e) < 0)
             why = err_text(&e);
         (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->dir, NCCL_WATCH_FILE);
@@ -553,14 +518,6 @@ static void make_plan(struct run *run, const struct run_options *opt, const char
 
     run->uses_fabric = facts.islands == ENV_ISLANDS_ONE;
     env_plan_make(&run->plan, &facts, look_up, NULL);
-}
-
-/* A wrapper, such as a shell, is not Python: the torchrun that it would find is looked at. */
-static void find_torch(struct run *run)
-{
-    torch_find(&run->torch, run->command.program);
-    if (run->command.kind == COMMAND_KIND_PLAIN && run->torch.torch == 0)
-        torch_find(&run->torch, "torchrun");
 }
 
 /* A plain command is told its rank, and where rank 0 is. */
@@ -601,12 +558,17 @@ int run_prepare(struct run *ret, const struct run_options *opt, struct err *e)
      * torchrun, so that the hub is asked where it meets.
      */
     struct run run = {.socket_path = opt->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
+    _cleanup_(island_lan_deinit) struct island_lan island = ISLAND_LAN_NULL;
     const char *nnodes;
     int r = 0;
 
     if (opt->words) {
         command_read(&run.command, opt->words);
-        find_torch(&run);
+        torch_find(&run.torch, run.command.program);
+        /* A wrapper, such as a shell, is not Python: the torchrun that it would find is looked at.
+         */
+        if (run.command.kind == COMMAND_KIND_PLAIN && run.torch.torch == 0)
+            torch_find(&run.torch, "torchrun");
     }
     if (opt->starts)
         r = script_check(&run.command, &run.torch, e);
@@ -615,7 +577,10 @@ int run_prepare(struct run *ret, const struct run_options *opt, struct err *e)
     if (r != 0)
         return r;
     nnodes = decide_nnodes(&run.command, opt->nnodes);
-    name_job(&run, opt);
+    if (opt->job)
+        (void)snprintf(run.job, sizeof(run.job), "%s", opt->job);
+    else
+        (void)command_job_name(&run.command, run.job);
     run.is_elastic = nnodes && strchr(nnodes, ':');
     r = find_rendezvous(&run, opt, nnodes, e);
     if (r != 0)
@@ -624,8 +589,9 @@ int run_prepare(struct run *ret, const struct run_options *opt, struct err *e)
     if (r != 0)
         return r;
     choose_host_name(&run);
-    if (opt->island_lan)
-        run_find_island(&run);
+    /* "" when no node is reached over such a network. */
+    if (opt->island_lan && !find_nodes(run.socket_path, &island, run.island_interface))
+        run.island_interface[0] = '\0';
     run.is_quiet = opt->is_quiet;
     fabric_read_here(&run.fabric, FABRIC_VIEW_JOB, METADATA_MS);
     make_plan(&run, opt, nnodes);
@@ -650,16 +616,6 @@ void run_summary(const struct run *run, struct str *out)
     str_add(out, "\n");
 }
 
-/* Warns of a low speed of the interface, because NCCL plans with the speed that the kernel says. */
-static void advise_speed(const struct run *run, struct str *out)
-{
-    if (run->node.speed_mbit >= 0 && run->node.speed_mbit < 1000)
-        str_addf(out,
-            "the kernel says that %s has %ld Mbit/s, and NCCL will plan with that: "
-            "ethtool -s %s speed 10000 duplex full\n",
-            run->node.interface, run->node.speed_mbit, run->node.interface);
-}
-
 /*
  * Warns when rank 0 would announce a host name that is not the node's name. Other nodes have the
  * node's name in their hosts files. They have its machine's host name only where nothing else has
@@ -682,32 +638,11 @@ static void advise_host_name(const struct run *run, struct str *out)
         run->node.network);
 }
 
-static void split(const char *endpoint, int *ret_host_len, const char **ret_port)
-{
-    const char *colon = strrchr(endpoint, ':');
-
-    *ret_host_len = colon ? (int)(colon - endpoint) : 0;
-    *ret_port = colon ? colon + 1 : "";
-}
-
-static void advise_deepspeed(const struct run *run, struct str *out)
-{
-    if (!run->command.hostfile)
-        str_add(out,
-            "deepspeed finds its nodes by --hostfile only: weft env --hostfile prints one with "
-            "the overlay's addresses\n");
-    else if (!command_says(&run->command, "no_ssh"))
-        str_add(out,
-            "deepspeed hands other machines the variables that begin with NCCL, UCX or PYTHON "
-            "only: put others, such as GLOO_SOCKET_IFNAME, into .deepspeed_env\n");
-}
-
 static void advise_launcher(const struct run *run, struct str *out)
 {
-    const char *port;
-    int len;
+    const char *endpoint = run->rendezvous.endpoint;
+    const char *colon = strrchr(endpoint, ':');
 
-    split(run->rendezvous.endpoint, &len, &port);
     switch (run->command.kind) {
     case COMMAND_KIND_ACCELERATE:
         if (run->rendezvous.id[0] != '\0' &&
@@ -716,10 +651,18 @@ static void advise_launcher(const struct run *run, struct str *out)
                 "accelerate meets at the hub with a fixed number of nodes and without "
                 "--same_network only: --rdzv_backend %s --main_process_ip %.*s "
                 "--main_process_port %s\n",
-                run->rendezvous.backend, len, run->rendezvous.endpoint, port);
+                run->rendezvous.backend, colon ? (int)(colon - endpoint) : 0, endpoint,
+                colon ? colon + 1 : "");
         break;
     case COMMAND_KIND_DEEPSPEED:
-        advise_deepspeed(run, out);
+        if (!run->command.hostfile)
+            str_add(out,
+                "deepspeed finds its nodes by --hostfile only: weft env --hostfile prints one with "
+                "the overlay's addresses\n");
+        else if (!command_says(&run->command, "no_ssh"))
+            str_add(out,
+                "deepspeed hands other machines the variables that begin with NCCL, UCX or PYTHON "
+                "only: put others, such as GLOO_SOCKET_IFNAME, into .deepspeed_env\n");
         break;
     case COMMAND_KIND_MPI:
         str_add(out,
@@ -733,17 +676,10 @@ static void advise_launcher(const struct run *run, struct str *out)
     }
 }
 
-/* What libfabric says of EFA, for a job that is to use it. */
-static void advise_libfabric(const struct run *run, struct str *out)
+void run_advise(const struct run *run, struct str *out)
 {
     struct libfabric l;
 
-    if (run->uses_fabric && run->fabric.kind == FABRIC_EFA && libfabric_ask(&l))
-        libfabric_assess(&l, &run->fabric, out);
-}
-
-void run_advise(const struct run *run, struct str *out)
-{
     for (size_t i = 0; i < run->plan.n; i++) {
         const struct env_entry *entry = &run->plan.entries[i];
 
@@ -752,8 +688,15 @@ void run_advise(const struct run *run, struct str *out)
                 out, "%s=%s is yours and stays, but %s\n", entry->name, entry->value, entry->note);
     }
     script_advise(&run->command, &run->torch, out);
-    advise_libfabric(run, out);
-    advise_speed(run, out);
+    /* What libfabric says of EFA, for a job that is to use it. */
+    if (run->uses_fabric && run->fabric.kind == FABRIC_EFA && libfabric_ask(&l))
+        libfabric_assess(&l, &run->fabric, out);
+    /* NCCL plans with the speed that the kernel says. */
+    if (run->node.speed_mbit >= 0 && run->node.speed_mbit < 1000)
+        str_addf(out,
+            "the kernel says that %s has %ld Mbit/s, and NCCL will plan with that: "
+            "ethtool -s %s speed 10000 duplex full\n",
+            run->node.interface, run->node.speed_mbit, run->node.interface);
     advise_host_name(run, out);
     advise_launcher(run, out);
 }

@@ -38,19 +38,13 @@ static bool has(const struct ifname_choice *c, const char *name)
     return false;
 }
 
-static bool is_loopback6(const struct ip_addr *a)
-{
-    static const uint8_t one[16] = {[15] = 1};
-
-    return memcmp(a->b, one, sizeof(one)) == 0;
-}
-
 /*
  * Gives the interfaces that @list selects. @list is a value of NCCL_SOCKET_IFNAME such as
  * "^docker,lo" or "=weft0". @family is "AF_INET" or "AF_INET6"; any other text stands for both.
  */
 static struct ifname_choice take(const struct facts *f, const char *list, const char *family)
 {
+    static const uint8_t loopback6[16] = {[15] = 1};
     bool want4 = strcmp(family, "AF_INET6") != 0;
     bool want6 = strcmp(family, "AF_INET") != 0;
     struct ifname_choice c = {.n = 0};
@@ -64,7 +58,8 @@ static struct ifname_choice take(const struct facts *f, const char *list, const 
         const struct facts_interface *itf = &f->interfaces[i];
         bool is_v4 = ip_addr_is_v4(&itf->address);
 
-        if (!itf->running || (is_v4 ? !want4 : !want6) || is_loopback6(&itf->address) ||
+        if (!itf->running || (is_v4 ? !want4 : !want6) ||
+            memcmp(itf->address.b, loopback6, sizeof(loopback6)) == 0 ||
             is_listed(list, itf->name, exact) == inverse || has(&c, itf->name))
             continue;
         memcpy(c.names[c.n++], itf->name, sizeof(itf->name));
@@ -89,19 +84,17 @@ struct ifname_choice ifname_nccl(const struct facts *f, const char *list, const 
 
 /* ---- Gloo ---------------------------------------------------------------------------------- */
 
-static const struct facts_interface *find_name(const struct facts *f, const char *name, size_t len)
+/* The interface that is called by the first @len characters of @name, or @name is NULL and it has
+ * the machine's own address. NULL: none. */
+static const struct facts_interface *find(const struct facts *f, const char *name, size_t len)
 {
-    for (size_t i = 0; i < f->n_interfaces; i++)
-        if (matches(name, len, f->interfaces[i].name, true))
-            return &f->interfaces[i];
-    return NULL;
-}
+    for (size_t i = 0; i < f->n_interfaces; i++) {
+        const struct facts_interface *itf = &f->interfaces[i];
 
-static const struct facts_interface *find_address(const struct facts *f, const struct ip_addr *a)
-{
-    for (size_t i = 0; i < f->n_interfaces; i++)
-        if (ip_addr_equal(&f->interfaces[i].address, a))
-            return &f->interfaces[i];
+        if (name ? matches(name, len, itf->name, true)
+                 : ip_addr_equal(&itf->address, &f->host_address))
+            return itf;
+    }
     return NULL;
 }
 
@@ -121,14 +114,14 @@ struct ifname_choice ifname_gloo(const struct facts *f, const char *list)
          * On Debian the machine's own name often resolves to 127.0.1.1, which no interface has.
          * Gloo then uses the loopback.
          */
-        own = find_address(f, &f->host_address);
+        own = find(f, NULL, 0);
         add(&c, own ? own->name : "lo");
         return c;
     }
     for (const char *p = list; *p != '\0';) {
         size_t len = strcspn(p, ",");
 
-        own = find_name(f, p, len);
+        own = find(f, p, len);
         /* Gloo fails if any of the names is not an interface. */
         if (!own)
             return (struct ifname_choice){.n = 0};

@@ -20,13 +20,12 @@ void members_deinit(struct members *r)
     *r = (struct members)MEMBERS_NULL;
 }
 
-/* The index of the member with that name; SIZE_MAX: there is none. */
-static size_t find(const struct members *r, const char *name)
+static bool has(const struct members *r, const char *name)
 {
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->items[i].name, name) == 0)
-            return i;
-    return SIZE_MAX;
+            return true;
+    return false;
 }
 
 bool members_next_name(const char **list, char ret[static NAME_MAX_LEN + 2])
@@ -41,19 +40,16 @@ bool members_next_name(const char **list, char ret[static NAME_MAX_LEN + 2])
     return true;
 }
 
-static bool is_listed(const char *list, const char *name)
+bool members_takes_part(const char *name, bool is_stock, const char *only)
 {
     char item[NAME_MAX_LEN + 2];
 
-    while (members_next_name(&list, item))
+    if (!only)
+        return !is_stock;
+    while (members_next_name(&only, item))
         if (strcmp(item, name) == 0)
             return true;
     return false;
-}
-
-bool members_takes_part(const char *name, bool is_stock, const char *only)
-{
-    return only ? is_listed(only, name) : !is_stock;
 }
 
 bool members_peer_takes_part(const json_t *peer)
@@ -83,19 +79,12 @@ static int decode_member(struct member *ret, const json_t *json, struct err *e)
     return fields_end(&f);
 }
 
-/* Without a word of the hub, as of an agent that has heard of none, it is not blamed. */
-static void take_hub(struct members *r, const json_t *hub)
-{
-    const char *name = json_string_value(json_object_get(hub, "name"));
-
-    if (name && json_is_false(json_object_get(hub, "reachable")))
-        (void)snprintf(r->hub_away, sizeof(r->hub_away), "%.*s", NAME_MAX_LEN, name);
-}
-
 static int take_all(struct members *r, const json_t *status, const char *only, struct err *e)
 {
     const json_t *self = json_object_get(status, "self");
     const json_t *peers = json_object_get(status, "peers");
+    const json_t *hub = json_object_get(status, "hub");
+    const char *hub_name = json_string_value(json_object_get(hub, "name"));
     const char *fault = json_string_value(json_object_get(self, "fault"));
     struct fields f = fields_make(self, "the agent's status", e);
     const char *interface =
@@ -109,7 +98,9 @@ static int take_all(struct members *r, const json_t *status, const char *only, s
     if (ret < 0)
         return ret;
     (void)snprintf(r->fault, sizeof(r->fault), "%s", fault ? fault : "");
-    take_hub(r, json_object_get(status, "hub"));
+    /* Without a word of the hub, as of an agent that has heard of none, it is not blamed. */
+    if (hub_name && json_is_false(json_object_get(hub, "reachable")))
+        (void)snprintf(r->hub_away, sizeof(r->hub_away), "%.*s", NAME_MAX_LEN, hub_name);
     memcpy(r->interface, interface, strlen(interface) + 1);
     ret = decode_member(&r->items[r->n++], self, e);
     json_array_foreach(peers, i, peer) {
@@ -123,26 +114,18 @@ static int take_all(struct members *r, const json_t *status, const char *only, s
     return ret;
 }
 
-static int check_list(const struct members *r, const char *only, struct err *e)
-{
-    char name[NAME_MAX_LEN + 2];
-
-    while (only && members_next_name(&only, name))
-        if (find(r, name) == SIZE_MAX)
-            return err_set(e, -EINVAL,
-                "\"%s\" is no member of the network %s; weft status lists them", name, r->network);
-    return 0;
-}
-
 int members_decode(
     struct members *ret, const json_t *status, const char *only, size_t max, struct err *e)
 {
     size_t n = json_array_size(json_object_get(status, "peers"));
     struct members r = {.items = calloc(n + 1, sizeof(*r.items))};
     int result = r.items ? take_all(&r, status, only, e) : -ENOMEM;
+    char name[NAME_MAX_LEN + 2];
 
-    if (result == 0)
-        result = check_list(&r, only, e);
+    for (const char *list = only; result == 0 && list && members_next_name(&list, name);)
+        if (!has(&r, name))
+            result = err_set(e, -EINVAL,
+                "\"%s\" is no member of the network %s; weft status lists them", name, r.network);
     if (result == 0 && r.n < 2 && only && n > 0)
         result = err_set(e, -EINVAL,
             "\"%.70s\" is this node itself; name another, which weft status lists", only);

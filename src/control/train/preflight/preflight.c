@@ -231,7 +231,7 @@ static uint64_t pair_rate(const struct preflight_pair *p)
     return !p->has_bulk ? 0 : many > one ? many : one;
 }
 
-static int compare_rates(const void *a, const void *b)
+int preflight_compare_rates(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
     uint64_t y = *(const uint64_t *)b;
@@ -249,7 +249,7 @@ uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n)
         if (pairs[i].has_bulk)
             rates[n_rates++] = pair_rate(&pairs[i]);
     if (n_rates > 0) {
-        qsort(rates, n_rates, sizeof(*rates), compare_rates);
+        qsort(rates, n_rates, sizeof(*rates), preflight_compare_rates);
         median = rates[n_rates / 2];
     }
     free(rates);

@@ -185,6 +185,12 @@ int preflight_assess(struct preflight_report *ret, const struct preflight_input 
  */
 bool preflight_is_slow(const struct preflight_pair *p, uint64_t median);
 
+/** preflight_compare_rates() - of two uint64_t, for qsort(). */
+int preflight_compare_rates(const void *a, const void *b);
+
+/** preflight_encode_rates() - those of @b, which was measured if @has. */
+json_t *preflight_encode_rates(bool has, const struct bulk *b);
+
 /**
  * preflight_restarts() - does TCP between these two begin with a small window after a pause?
  * @a:		the first node of @p

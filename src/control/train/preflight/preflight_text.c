@@ -50,9 +50,9 @@ static json_t *encode_way(const struct preflight_pair *p, unsigned way)
     return json;
 }
 
-static json_t *encode_rates(const struct preflight_pair *p, const struct bulk *b)
+json_t *preflight_encode_rates(bool has, const struct bulk *b)
 {
-    if (!p->has_bulk)
+    if (!has)
         return json_null();
     return json_pack("{s:I, s:I}", "outBitsPerSecond", (json_int_t)b->out.bits_per_s,
         "inBitsPerSecond", (json_int_t)b->in.bits_per_s);
@@ -66,16 +66,8 @@ static json_t *encode_pair(const struct preflight_report *r, const struct prefli
         preflight_level_name(r->pair_levels[index]), "path", p->idle[0].path, "tcpRestarts",
         (int)preflight_restarts(p, &in->nodes[p->a], &in->nodes[p->b]), "congestion",
         p->idle[0].congestion, p->idle[1].congestion, "ways", encode_way(p, 0), encode_way(p, 1),
-        "oneStream", encode_rates(p, &p->one), "streams", encode_rates(p, &p->many));
-}
-
-static json_t *encode_node(const struct preflight_node *n)
-{
-    char address[IP_ADDR_TEXT_MAX];
-
-    return json_pack("{s:s, s:s, s:b, s:o}", "name", n->name, "address",
-        ip_addr_format(&n->address, address), "present", (int)n->present, "facts",
-        n->present ? facts_encode(&n->facts) : json_null());
+        "oneStream", preflight_encode_rates(p->has_bulk, &p->one), "streams",
+        preflight_encode_rates(p->has_bulk, &p->many));
 }
 
 json_t *preflight_encode(
@@ -89,22 +81,21 @@ json_t *preflight_encode(
         (void)json_array_append_new(findings, encode_finding(&r->items[i], in));
     for (size_t i = 0; i < in->n_pairs; i++)
         (void)json_array_append_new(pairs, encode_pair(r, in, &in->pairs[i], i));
-    for (size_t i = 0; i < in->n_nodes; i++)
-        (void)json_array_append_new(nodes, encode_node(&in->nodes[i]));
+    for (size_t i = 0; i < in->n_nodes; i++) {
+        const struct preflight_node *n = &in->nodes[i];
+        char address[IP_ADDR_TEXT_MAX];
+
+        (void)json_array_append_new(
+            nodes, json_pack("{s:s, s:s, s:b, s:o}", "name", n->name, "address",
+                       ip_addr_format(&n->address, address), "present", (int)n->present, "facts",
+                       n->present ? facts_encode(&n->facts) : json_null()));
+    }
     return json_pack("{s:s, s:f, s:o, s:o, s:o}", "verdict", preflight_level_name(r->level),
         "seconds", (double)elapsed / NSEC_PER_SEC, "findings", findings, "pairs", pairs, "nodes",
         nodes);
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
-
-static void format_finding(const struct preflight_finding *f, struct str *out)
-{
-    str_addf(out, "%-5s %s: %s.\n", preflight_level_name(f->level), preflight_fault_name(f->fault),
-        f->text);
-    if (f->fix[0] != '\0')
-        str_addf(out, "      fix: %s.\n", f->fix);
-}
 
 /* Of the notes of one kind only the first is printed, and the others are counted. */
 static void format_findings(const struct preflight_report *r, struct str *out)
@@ -114,8 +105,12 @@ static void format_findings(const struct preflight_report *r, struct str *out)
     for (size_t i = 0; i < r->n; i++) {
         const struct preflight_finding *f = &r->items[i];
 
-        if (f->level > PREFLIGHT_NOTE || reported[f->fault] == 0)
-            format_finding(f, out);
+        if (f->level > PREFLIGHT_NOTE || reported[f->fault] == 0) {
+            str_addf(out, "%-5s %s: %s.\n", preflight_level_name(f->level),
+                preflight_fault_name(f->fault), f->text);
+            if (f->fix[0] != '\0')
+                str_addf(out, "      fix: %s.\n", f->fix);
+        }
         reported[f->fault] += f->level == PREFLIGHT_NOTE;
         if (f->level == PREFLIGHT_NOTE && reported[f->fault] > 1 &&
             (i + 1 == r->n || r->items[i + 1].fault != f->fault))

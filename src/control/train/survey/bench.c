@@ -83,14 +83,6 @@ const char *bench_format_rate(uint64_t bits_per_s, char buf[static 32])
     return buf;
 }
 
-static int compare_rates(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 json_t *bench_summarise(const struct bench *b)
 {
     uint64_t *rates = calloc(b->n_nodes * b->n_nodes + 1, sizeof(*rates));
@@ -102,7 +94,7 @@ json_t *bench_summarise(const struct bench *b)
             if (bench_rate(b, from, to) > 0)
                 rates[n++] = bench_rate(b, from, to);
     if (rates) {
-        qsort(rates, n, sizeof(*rates), compare_rates);
+        qsort(rates, n, sizeof(*rates), preflight_compare_rates);
         json = json_pack("{s:I, s:s, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "time",
             (json_int_t)(b->measured_at / NSEC_PER_SEC), "network", b->network, "members",
             (json_int_t)b->n_nodes, "seconds", (double)b->elapsed / NSEC_PER_SEC,
@@ -379,15 +371,6 @@ static void open_ports(struct bench_work *w)
     }
 }
 
-static void measure_underlay(struct bench_work *w)
-{
-    open_ports(w);
-    for (unsigned way = ORDER_OUT; way <= ORDER_IN; way++)
-        ask_all(w, (enum order_direction)way, order_raw_one, take_raw_one);
-    for (unsigned way = ORDER_OUT; w->plan->streams > 1 && way <= ORDER_IN; way++)
-        ask_all(w, (enum order_direction)way, order_raw_many, take_raw_many);
-}
-
 /* ---- all-reduce ---------------------------------------------------------------------------- */
 
 /*
@@ -526,7 +509,11 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
     if (r == 0) {
         ask_all(&w, ORDER_BOTH, order_overlay, take_both);
         if (opt->underlay)
-            measure_underlay(&w);
+            open_ports(&w);
+        for (unsigned way = ORDER_OUT; opt->underlay && way <= ORDER_IN; way++)
+            ask_all(&w, (enum order_direction)way, order_raw_one, take_raw_one);
+        for (unsigned way = ORDER_OUT; opt->underlay && plan->streams > 1 && way <= ORDER_IN; way++)
+            ask_all(&w, (enum order_direction)way, order_raw_many, take_raw_many);
         for (unsigned i = 0; opt->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
             measure_allreduce(s, opt->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }

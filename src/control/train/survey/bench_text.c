@@ -10,14 +10,6 @@
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static json_t *encode_two(bool has, const struct bulk *b)
-{
-    if (!has)
-        return json_null();
-    return json_pack("{s:I, s:I}", "outBitsPerSecond", (json_int_t)b->out.bits_per_s,
-        "inBitsPerSecond", (json_int_t)b->in.bits_per_s);
-}
-
 static json_t *encode_raw(const struct preflight_pair *p, const struct bench_pair *more)
 {
     json_t *json;
@@ -26,7 +18,8 @@ static json_t *encode_raw(const struct preflight_pair *p, const struct bench_pai
     if (!more->has_raw)
         return more->raw_why[0] ? json_pack("{s:s}", "why", more->raw_why) : json_null();
     json = json_pack("{s:s, s:o, s:o}", "via", more->raw_one.via, "oneStream",
-        encode_two(true, &more->raw_one), "streams", encode_two(true, &more->raw_many));
+        preflight_encode_rates(true, &more->raw_one), "streams",
+        preflight_encode_rates(true, &more->raw_many));
     if (json && bench_cost(&p->one, &more->raw_one, &cost))
         (void)json_object_set_new(json, "oneStreamCostPercent", json_integer(cost));
     if (json && bench_cost(&p->many, &more->raw_many, &cost))
@@ -44,9 +37,10 @@ static json_t *encode_pair(const struct bench *b, size_t index)
         b->nodes[p->a].name, b->nodes[p->b].name, "path", l->path, "rttMinUs", (int)l->rtt_min_us,
         "rttMedianUs", (int)l->rtt_median_us, "rttP99Us", (int)l->rtt_p99_us, "tcpRestarts",
         (int)preflight_restarts(p, &b->nodes[p->a], &b->nodes[p->b]), "congestion",
-        p->idle[0].congestion, p->idle[1].congestion, "oneStream", encode_two(p->has_bulk, &p->one),
-        "streams", encode_two(p->has_bulk, &p->many), "bothWays",
-        encode_two(more->has_both, &more->both), "underlay", encode_raw(p, more));
+        p->idle[0].congestion, p->idle[1].congestion, "oneStream",
+        preflight_encode_rates(p->has_bulk, &p->one), "streams",
+        preflight_encode_rates(p->has_bulk, &p->many), "bothWays",
+        preflight_encode_rates(more->has_both, &more->both), "underlay", encode_raw(p, more));
 }
 
 static json_t *encode_allreduce(const struct bench *b, enum order_algorithm i)

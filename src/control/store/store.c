@@ -13,6 +13,23 @@
 #include "os/thread.h"
 #include "store/store_backend.h"
 
+/* A job with a copy of @key, if there is one. NULL: no memory, with words. */
+static struct store_job *new_job(
+    enum store_job_kind kind, const char *key, store_done_fn done, void *ctx, struct err *e)
+{
+    struct store_job *job = store_job_new(kind);
+
+    if (job && key)
+        job->key = strdup(key);
+    if (!job || (key && !job->key)) {
+        (void)err_set(e, -ENOMEM, "no memory for a request to the store");
+        return store_job_free(job);
+    }
+    job->done = done;
+    job->ctx = ctx;
+    return job;
+}
+
 /* ---- watches: who is told of changes --------------------------------------------------------- */
 
 /*
@@ -45,15 +62,11 @@ static void watch_free(struct store_watch *w)
 /* Have the back end read the changes from @from on. */
 static int replay(struct store_watch *w, uint64_t from, struct err *e)
 {
-    struct store_job *job = store_job_new(STORE_JOB_CHANGES);
+    struct store_job *job = new_job(STORE_JOB_CHANGES, w->prefix, NULL, NULL, e);
     int r;
 
-    if (job)
-        job->key = strdup(w->prefix);
-    if (!job || !job->key) {
-        store_job_free(job);
-        return err_set(e, -ENOMEM, "no memory for a watch");
-    }
+    if (!job)
+        return -ENOMEM;
     job->first = from;
     job->watch = w;
     w->catching = job;
@@ -159,23 +172,6 @@ struct store *store_free(struct store *s)
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
-
-/* A job with a copy of @key, if there is one. NULL: no memory, with words. */
-static struct store_job *new_job(
-    enum store_job_kind kind, const char *key, store_done_fn done, void *ctx, struct err *e)
-{
-    struct store_job *job = store_job_new(kind);
-
-    if (job && key)
-        job->key = strdup(key);
-    if (!job || (key && !job->key)) {
-        (void)err_set(e, -ENOMEM, "no memory for a request to the store");
-        return store_job_free(job);
-    }
-    job->done = done;
-    job->ctx = ctx;
-    return job;
-}
 
 int store_get(struct store *s, const char *key, store_done_fn done, void *ctx, struct err *e)
 {

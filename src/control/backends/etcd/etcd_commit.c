@@ -258,9 +258,9 @@ static int write_head(struct large *l, uint64_t from)
 static int check_some(struct large *l, size_t from, size_t to)
 {
     struct etcd *q = l->q;
-    struct str body = STR_NULL;
+    _cleanup_(str_deinit) struct str body = STR_NULL;
     char name[ETCD_NAME_MAX + 1];
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     int r;
 
     str_add(&body, "{\"success\":[");
@@ -270,7 +270,6 @@ static int check_some(struct large *l, size_t from, size_t to)
     }
     str_add(&body, "]}");
     r = etcd__ask(q, "/v3/kv/txn", &body, l->until, &answer, &l->e);
-    str_deinit(&body);
     for (size_t i = from; r == 0 && i < to; i++) {
         struct etcd_kvs kvs = ETCD_KVS_NULL;
         uint64_t expect = l->job->ops[i].expect;
@@ -284,7 +283,6 @@ static int check_some(struct large *l, size_t from, size_t to)
         }
         etcd_kvs_deinit(&kvs);
     }
-    json_decref(answer);
     return r;
 }
 
@@ -581,8 +579,8 @@ static int find_reason(struct making *m, const json_t *answer)
 /* Send it once. 0: it is done, at etcd's revision q->session.mod. */
 static int try_txn(struct making *m)
 {
-    struct str body = STR_NULL;
-    json_t *answer = NULL;
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+    json_auto_t *answer = NULL;
     int r = etcd__need_session(m->q, m->until, &m->e);
 
     if (r != 0)
@@ -595,7 +593,6 @@ static int try_txn(struct making *m)
     add_reasons(m, &body);
     str_add(&body, "]}");
     r = etcd__ask(m->q, "/v3/kv/txn", &body, m->until, &answer, &m->e);
-    str_deinit(&body);
     if (r == ETCD_E_NO_LEASE) {
         m->q->session = (struct etcd_session)ETCD_SESSION_NULL;
         r = TRY_AGAIN;
@@ -604,7 +601,6 @@ static int try_txn(struct making *m)
     } else if (r == 0) {
         r = find_reason(m, answer);
     }
-    json_decref(answer);
     return r;
 }
 
@@ -630,9 +626,9 @@ static bool may_be_idle(const struct making *m)
 static int try_idle(struct making *m)
 {
     struct store_job *job = first_job(m);
-    struct str body = STR_NULL;
+    _cleanup_(str_deinit) struct str body = STR_NULL;
     char name[ETCD_NAME_MAX + 1];
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     int r;
 
     str_add(&body, "{\"compare\":[");
@@ -648,10 +644,8 @@ static int try_idle(struct making *m)
     }
     str_add(&body, "]}");
     r = etcd__ask(m->q, "/v3/kv/txn", &body, m->until, &answer, &m->e);
-    str_deinit(&body);
     if (r == 0 && !etcd_answer_succeeded(answer))
         r = TRY_AGAIN;
-    json_decref(answer);
     /* Nothing was sent that could have changed something. */
     return r == ETCD_E_LOST ? ETCD_E_AWAY : r;
 }

@@ -274,16 +274,13 @@ static bool add_part(struct etcd *q, const struct etcd_kv *part, uint64_t revisi
  * NULL: not wanted. */
 int etcd__step(struct etcd *q, struct str *body, nsec_t until, uint64_t *ret_mod, struct err *e)
 {
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     int r = etcd__ask(q, "/v3/kv/txn", body, until, &answer, e);
 
     str_deinit(body);
     if (r == 0 && !etcd_answer_succeeded(answer))
-        r = ETCD_E_LOST_HEAD;
-    else if (r == 0 && ret_mod)
-        r = etcd_answer_revision(answer, ret_mod, e);
-    json_decref(answer);
-    return r;
+        return ETCD_E_LOST_HEAD;
+    return r == 0 && ret_mod ? etcd_answer_revision(answer, ret_mod, e) : r;
 }
 
 /* What "i" is. @ret_mod: etcd's revision; 0: it is absent. */
@@ -638,8 +635,8 @@ static void replay(struct etcd *q, nsec_t until)
 /* Ask the feed's server whether it answers, and whether it has the latest revision. */
 static void pulse(struct etcd *q, nsec_t now)
 {
-    struct str body = STR_NULL;
-    json_t *answer = NULL;
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+    json_auto_t *answer = NULL;
     struct err e = ERR_NULL;
 
     q->asked_at = now;
@@ -648,8 +645,6 @@ static void pulse(struct etcd *q, nsec_t now)
     str_add(&body, "}");
     if (probe(q, "/v3/kv/range", &body, &answer, &e) == 0)
         store__set_current(&q->base, now);
-    json_decref(answer);
-    str_deinit(&body);
 }
 
 void etcd__tend(struct etcd *q, nsec_t now)

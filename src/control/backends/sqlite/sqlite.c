@@ -484,14 +484,6 @@ static int sqlite_db_leases(struct sqlite_db *db, struct leases *leases, nsec_t 
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static int revision_of(struct sqlite_db *db, const char *key, uint64_t *ret, struct err *e)
-{
-    sqlite3_stmt *st = query(db, SQLITE_DB_REVISION_OF);
-
-    bind_text(st, 1, key);
-    return sqlite_file_number(&db->file, st, STORE_EXPECT_ABSENT, ret, e);
-}
-
 static int write_log(
     struct sqlite_db *db, const struct store_op *op, uint64_t revision, size_t seq, struct err *e)
 {
@@ -526,8 +518,11 @@ static int apply_op(
 {
     uint64_t revision = db->revision + 1;
     uint64_t current = STORE_EXPECT_ABSENT;
-    int r = revision_of(db, op->key, &current, e);
+    sqlite3_stmt *st = query(db, SQLITE_DB_REVISION_OF);
+    int r;
 
+    bind_text(st, 1, op->key);
+    r = sqlite_file_number(&db->file, st, STORE_EXPECT_ABSENT, &current, e);
     *changed = false;
     if (r != 0)
         return r;
@@ -654,19 +649,6 @@ static int transact(struct sqlite_db *db, struct list *first, size_t n, struct e
     return r;
 }
 
-static void commit_alone(struct sqlite_db *db, struct store_job *job)
-{
-    struct err e = ERR_NULL;
-    int r;
-
-    store_job_undo(job);
-    r = transact(db, &job->link, 1, &e);
-    if (r == 0)
-        return;
-    job->r = r;
-    job->e = e;
-}
-
 /*
  * Fill in the answers of commits, written in one transaction
  * @jobs:	of struct store_job, in order; they stay in the list
@@ -684,8 +666,10 @@ static void sqlite_db_commit(struct sqlite_db *db, struct list *jobs)
         n++;
     if (n > 1 && transact(db, jobs->next, n, &e) == 0)
         return;
-    list_foreach(job, jobs, link)
-        commit_alone(db, job);
+    list_foreach(job, jobs, link) {
+        store_job_undo(job);
+        job->r = transact(db, &job->link, 1, &job->e);
+    }
 }
 
 /* ---- preparing ------------------------------------------------------------------------------- */

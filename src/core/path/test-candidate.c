@@ -304,6 +304,27 @@ static void test_blocks_are_compared_in_both_lists(void **state)
     assert_false(candidate_blocks_equal(&a, &b));
 }
 
+/* A part is one of a block that is larger, of its own family; by one bit is enough. */
+static void test_parts_are_of_a_larger_block(void **state)
+{
+    static const struct {
+        const char *part;
+        bool is_part;
+    } cases[] = {{"10.1.0.0/17", true}, {"10.1.0.0/16", false}, {"10.0.0.0/15", false},
+        {"10.2.0.0/17", false}, {"fd43::/64", false}, {"::/96", false}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct candidate_blocks blocks = {.n = 0};
+        struct ip_prefix part = prefix(cases[i].part);
+
+        assert_true(add_block(&blocks, "10.1.0.0/16"));
+        candidate_blocks_exclude(&blocks, &part);
+        assert_int_equal(blocks.n_outside, cases[i].is_part);
+        assert_int_equal(have(&blocks, "10.1.0.1"), !cases[i].is_part);
+        assert_true(have(&blocks, "10.1.128.1"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_there_is_room_for_so_many_blocks),
         cmocka_unit_test(test_the_smallest_part_that_leads_elsewhere_counts),
         cmocka_unit_test(test_blocks_are_compared_in_both_lists),
+        cmocka_unit_test(test_parts_are_of_a_larger_block),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

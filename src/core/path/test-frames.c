@@ -434,6 +434,19 @@ static void test_another_own_address_is_told(void **state)
     solo_stop(w);
 }
 
+/* What was about to be sent to a peer that goes is not sent, nor is anything else done for it. */
+static void test_a_peer_that_goes_is_sent_nothing_more(void **state)
+{
+    struct solo *w = solo_start(true);
+    struct path_action a;
+
+    solo_tell_side(w, CANDIDATE_HOST, NULL);
+    paths_tick(w->paths, w->now);
+    paths_remove_peer(w->paths, &w->key, w->now);
+    assert_false(paths_next(w->paths, &a));
+    solo_stop(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_a_peer_that_moves_is_followed),
         cmocka_unit_test(test_a_peer_that_moves_is_no_matter_on_the_relay),
         cmocka_unit_test(test_another_own_address_is_told),
+        cmocka_unit_test(test_a_peer_that_goes_is_sent_nothing_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

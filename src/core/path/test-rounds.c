@@ -509,6 +509,29 @@ static void test_a_counting_nat_has_its_port_asked_for(void **state)
     solo_stop(w);
 }
 
+/* A frame of a peer without a direct path begins a round: at once the first time, and then after
+ * five seconds, which each round in vain doubles, four times at most. */
+static void test_a_peer_that_speaks_begins_a_round(void **state)
+{
+    static const nsec_t pauses[] = {10 * SEC, 20 * SEC, 40 * SEC, 80 * SEC, 80 * SEC};
+    struct solo *w = solo_start(true);
+    struct path_frame ping = solo_next_frame(w, PATH_FRAME_PING);
+
+    solo_deliver(w, &ping);
+    assert_int_equal(paths_counters(w->paths)->rounds, 1);
+    for (unsigned i = 0; i < sizeof(pauses) / sizeof(*pauses); i++) {
+        solo_run(w, pauses[i] - 1);
+        ping = solo_next_frame(w, PATH_FRAME_PING);
+        solo_deliver(w, &ping);
+        assert_int_equal(paths_counters(w->paths)->rounds, i + 1);
+        solo_run(w, 1);
+        ping = solo_next_frame(w, PATH_FRAME_PING);
+        solo_deliver(w, &ping);
+        assert_int_equal(paths_counters(w->paths)->rounds, i + 2);
+    }
+    solo_stop(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_guessing_is_repeated_less_and_less_often),
         cmocka_unit_test(test_the_next_ports_of_a_counting_nat_are_pinged),
         cmocka_unit_test(test_a_counting_nat_has_its_port_asked_for),
+        cmocka_unit_test(test_a_peer_that_speaks_begins_a_round),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

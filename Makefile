@@ -139,6 +139,7 @@ docs: build ## rewrite the documents that are made from the code
 	$(BUILD)/src/test-base-metrics --print > docs/METRICS.md
 	tools/gen-crds > deploy/kubernetes/crds.yaml
 	tools/gen-crds --without-cel > deploy/kubernetes/crds-before-1.25.yaml
+	tools/gen-prometheus-rule > deploy/monitoring/kubernetes/prometheus-rule.yaml
 
 deb: ## the Debian packages weft and weft-hub, in build/deb
 	@$(INSTALL) build deb

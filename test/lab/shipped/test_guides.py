@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
-from lab.support import DOCS, PROGRAMS
+from lab.support import DOCS, PROGRAMS, ROOT
 from lab.support.agents import Site
 from lab.support.pages import blocks
 
@@ -190,7 +190,8 @@ def test_scraping(site: Site, tmp_path: Path) -> None:
         [site.weft, "admin", "new", "prometheus", "--role", "viewer", "--ttl", "365d"]).out)
     site.hub.run(["cp", "/var/lib/weft/hub/tls.crt", crt])
     page = (DOCS / "OPERATIONS.md").read_text(encoding="utf-8")
-    assert "--role viewer --ttl 365d" in page and "server_name: hub " in page
+    config = (ROOT / "deploy/monitoring/prometheus.yml").read_text(encoding="utf-8")
+    assert "--role viewer --ttl 365d" in page and "server_name: hub\n" in config
     gpu2 = site.nodes["gpu-2"].host
     done = gpu2.run(["/usr/bin/python3", "-c", FETCH, crt, token])
     assert "weft_nodes{" in done.out

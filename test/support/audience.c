@@ -76,7 +76,7 @@ const char *audience_take(struct stream *s)
     n = stream_take(s, text, sizeof(text) - 1, audience_hub.now);
     text[n] = '\0';
     if (s->n == 0)
-        s->on_drained(s);
+        s->on_drained(s, audience_hub.now);
     return text;
 }
 
@@ -98,7 +98,7 @@ struct stream *audience_open(const char *name)
     if (!s)
         sample_hub_fail("no memory for a watch");
     watch_turn(&audience_hub.hub->watcher, audience_hub.now);
-    s->on_drained(s);
+    s->on_drained(s, audience_hub.now);
     text = audience_take(s);
     if (audience_count(text, "snapshot") != 1)
         sample_hub_fail("no snapshot: %.200s", text);

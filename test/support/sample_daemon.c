@@ -29,7 +29,7 @@ struct numbers {
     size_t len; /* of each line */
 };
 
-static void numbers_more(struct stream *st)
+static void numbers_more(struct stream *st, nsec_t now)
 {
     struct numbers *nr = container_of(st, struct numbers, stream);
     char *text = calloc(1, nr->len + 1);
@@ -69,7 +69,7 @@ static void handle_numbers(void *ctx, const struct request *rq, struct response 
     rs->stream = &nr->stream;
 }
 
-static void never_more(struct stream *st)
+static void never_more(struct stream *st, nsec_t now)
 {
 }
 

@@ -320,7 +320,7 @@ void sample_hub_listen(struct sample_hub *s, struct model_node *member)
         (void)snprintf(ear->network, sizeof(ear->network), "%.63s", member->net->keyed.key);
         (void)snprintf(ear->name, sizeof(ear->name), "%.63s", member->keyed.key);
         watch_turn(&s->hub->watcher, s->now);
-        ear->stream->on_drained(ear->stream);
+        ear->stream->on_drained(ear->stream, s->now);
         return;
     }
 }
@@ -383,7 +383,7 @@ void sample_hub_hear(struct sample_hub *s)
         if (ear->stream->ended || ear->stream->aborted)
             close_ear(ear);
         else
-            ear->stream->on_drained(ear->stream);
+            ear->stream->on_drained(ear->stream, s->now);
     }
 }
 

@@ -79,7 +79,7 @@ static void say(const char *text)
     (void)line_unref(l);
 }
 
-static void on_drained(struct stream *s)
+static void on_drained(struct stream *s, nsec_t now)
 {
 }
 

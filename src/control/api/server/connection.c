@@ -117,15 +117,16 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct server__connection *c = ctx;
     struct stream *st = c->stream;
+    nsec_t now = clock_now();
     size_t n;
 
     /* A suspended connection would not be seen to have ended. */
     if (c->cut || st->aborted)
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    n = stream_take(st, buf, max, clock_now());
+    n = stream_take(st, buf, max, now);
     if (n == 0 && !st->ended) {
-        st->on_drained(st);
-        n = stream_take(st, buf, max, clock_now());
+        st->on_drained(st, now);
+        n = stream_take(st, buf, max, now);
     }
     if (n > 0)
         return (ssize_t)n;
@@ -167,7 +168,7 @@ static void send_chunk(struct server__connection *c, nsec_t now)
         n = send(c->fd, data - n_digits, all, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     if (n == (ssize_t)all)
-        c->stream->on_drained(c->stream);
+        c->stream->on_drained(c->stream, now);
     else
         /* It is closed, or the kernel has no memory; and half a chunk cannot be ended. */
         server__cut(c);

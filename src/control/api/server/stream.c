@@ -165,8 +165,8 @@ bool line_accepts_packed(const char *accept_encoding)
 /* Lines that an empty queue keeps room for. */
 #define LINES_KEPT 8
 
-void stream_init(
-    struct stream *s, void (*on_drained)(struct stream *), void (*on_closed)(struct stream *))
+void stream_init(struct stream *s, void (*on_drained)(struct stream *, nsec_t now),
+    void (*on_closed)(struct stream *))
 {
     *s = (struct stream){
         .on_drained = on_drained, .on_closed = on_closed, .checksum = LINE_CHECKSUM_NONE};

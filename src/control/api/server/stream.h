@@ -110,29 +110,30 @@ enum stream_packing {
 
 /** An answer that goes on. */
 struct stream {
-    struct line **queue;                 /* owns the array and a reference each; a ring */
-    size_t cap;                          /* of the array, a power of two; 0 at first */
-    size_t first;                        /* index of the line that is being sent */
-    size_t n;                            /* lines queued */
-    size_t n_free;                       /* the first of them, which do not count for the limits */
-    size_t bytes;                        /* of the others, not sent yet */
-    size_t sent;                         /* bytes of the first line that are out */
-    enum stream_packing packing;         /* how it is sent */
-    uint32_t checksum;                   /* of the text that was sent packed */
-    bool is_inside;                      /* the last line that was sent whole is_part */
-    bool aborted;                        /* stream_abort() was called */
-    bool ended;                          /* stream_end() was called */
-    nsec_t moved_at;                     /* when bytes were last taken, or the queue was empty */
-    void (*on_drained)(struct stream *); /* all is sent; it may push more */
-    void (*on_closed)(struct stream *);  /* the connection is gone; may free the stream */
-    void (*wake)(struct stream *);       /* the server's: there is something to take */
-    void (*check)(struct stream *);      /* the server's: stream_check() */
-    void *server_ctx;                    /* the server's, pinned */
+    struct line **queue;         /* owns the array and a reference each; a ring */
+    size_t cap;                  /* of the array, a power of two; 0 at first */
+    size_t first;                /* index of the line that is being sent */
+    size_t n;                    /* lines queued */
+    size_t n_free;               /* the first of them, which do not count for the limits */
+    size_t bytes;                /* of the others, not sent yet */
+    size_t sent;                 /* bytes of the first line that are out */
+    enum stream_packing packing; /* how it is sent */
+    uint32_t checksum;           /* of the text that was sent packed */
+    bool is_inside;              /* the last line that was sent whole is_part */
+    bool aborted;                /* stream_abort() was called */
+    bool ended;                  /* stream_end() was called */
+    nsec_t moved_at;             /* when bytes were last taken, or the queue was empty */
+    /* All is sent; it may push more. */
+    void (*on_drained)(struct stream *, nsec_t now);
+    void (*on_closed)(struct stream *); /* the connection is gone; may free the stream */
+    void (*wake)(struct stream *);      /* the server's: there is something to take */
+    void (*check)(struct stream *);     /* the server's: stream_check() */
+    void *server_ctx;                   /* the server's, pinned */
 };
 
 /** stream_init() - empty; the two callbacks may not be NULL. */
-void stream_init(
-    struct stream *s, void (*on_drained)(struct stream *), void (*on_closed)(struct stream *));
+void stream_init(struct stream *s, void (*on_drained)(struct stream *, nsec_t now),
+    void (*on_closed)(struct stream *));
 
 /** stream_deinit() - release the queue; after on_closed, or when it was never handed out. */
 void stream_deinit(struct stream *s);

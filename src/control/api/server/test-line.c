@@ -17,6 +17,10 @@ static void nothing(struct stream *s)
 {
 }
 
+static void send_nothing(struct stream *s, nsec_t now)
+{
+}
+
 /* All that a stream has to send, by pieces of random sizes. */
 static size_t take_all(struct stream *s, struct rng *rng, char *buf)
 {
@@ -80,7 +84,7 @@ static void test_any_order(void **state)
         size_t len = 0;
         bool is_whole;
 
-        stream_init(&s, nothing, nothing);
+        stream_init(&s, send_nothing, nothing);
         assert_true(stream_pack(&s));
         for (int i = 0; i < 30; i++) {
             struct line *l = lines[rng_u32(&rng) % N];
@@ -109,7 +113,7 @@ static void test_packed_once(void **state)
     struct stream s[3];
 
     for (int i = 0; i < 3; i++) {
-        stream_init(&s[i], nothing, nothing);
+        stream_init(&s[i], send_nothing, nothing);
         assert_true(stream_pack(&s[i]));
         assert_true(stream_push(&s[i], l, 1));
         assert_ptr_equal(s[i].queue[0], l->packed);
@@ -134,7 +138,7 @@ static void test_packed_late(void **state)
     struct stream s;
     bool is_whole;
 
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     assert_true(stream_push(&s, l, 1));
     assert_true(stream_pack(&s));
     assert_true(stream_push(&s, l, 1));
@@ -159,7 +163,7 @@ static void test_stream_without_lines(void **state)
     bool is_whole;
     size_t len;
 
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     assert_true(stream_pack(&s));
     assert_int_equal(stream_take(&s, sent, sizeof(sent), 1), 0);
     stream_end(&s);

@@ -50,7 +50,7 @@ static struct fixture *fixture;
 
 /* ---- the server ----------------------------------------------------------------------------- */
 
-static void on_drained(struct stream *st)
+static void on_drained(struct stream *st, nsec_t now)
 {
 }
 

@@ -14,6 +14,10 @@ static void nothing(struct stream *s)
 {
 }
 
+static void send_nothing(struct stream *s, nsec_t now)
+{
+}
+
 static bool push(struct stream *s, const char *text, bool is_part)
 {
     struct line *l = is_part ? line_new_part(text, strlen(text)) : line_new(text, strlen(text));
@@ -36,7 +40,7 @@ static void test_pieces(void **state)
 {
     struct stream s;
 
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     assert_true(push(&s, "one", false));
     assert_true(push(&s, "two", false));
     assert_int_equal(s.bytes, 8);
@@ -52,7 +56,7 @@ static void test_clear_keeps_whole_lines(void **state)
 {
     struct stream s;
 
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     assert_true(push(&s, "a", true));
     assert_true(push(&s, "b", true));
     assert_true(push(&s, "c", false));
@@ -80,7 +84,7 @@ static void test_limits(void **state)
     struct stream s;
     char *big = malloc(STREAM_BYTES_MAX + 1);
 
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     for (unsigned i = 0; i < STREAM_LINES_MAX; i++)
         assert_true(push(&s, "x", false));
     assert_false(push(&s, "x", false));
@@ -108,7 +112,7 @@ static void test_whole(void **state)
 
     for (unsigned i = 0; i < N; i++)
         parts[i] = i + 1 < N ? part : last;
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     assert_true(stream_push_whole(&s, parts, N, 5));
     assert_int_equal(s.bytes, 0);
     for (unsigned i = 0; i < STREAM_LINES_MAX; i++)
@@ -152,7 +156,7 @@ static void test_random(void **state)
     char got[4096] = "";
     struct stream s;
 
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     while (strlen(expected) < 4000) {
         char text[8] = {0};
         char buf[16];
@@ -191,7 +195,7 @@ static void test_push(void **state)
     struct stream s;
 
     n_woken = 0;
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     assert_true(stream_push(&s, l, 5));
     assert_true(s.moved_at == 5);
     s.wake = count_wake;
@@ -225,7 +229,7 @@ static void test_full_by_bytes(void **state)
         struct line *big = line_new(text, STREAM_BYTES_MAX - 2 + is_full);
         struct stream s;
 
-        stream_init(&s, nothing, nothing);
+        stream_init(&s, send_nothing, nothing);
         assert_true(stream_push(&s, big, 5));
         assert_int_equal(s.bytes, STREAM_BYTES_MAX - 1 + is_full);
         assert_int_equal(stream_push(&s, small, 5), !is_full);
@@ -242,7 +246,7 @@ static void test_growing_ring(void **state)
     char expected[128] = "";
     struct stream s;
 
-    stream_init(&s, nothing, nothing);
+    stream_init(&s, send_nothing, nothing);
     for (unsigned i = 0; i < 3; i++)
         assert_true(push(&s, "x", false));
     assert_takes(&s, 4, "x\nx\n");

@@ -57,7 +57,7 @@ static size_t read_some(struct reader *rd)
     }
     str_add_bytes(&rd->part, start, (size_t)(buf + n - start));
     if (rd->stream->n == 0)
-        rd->stream->on_drained(rd->stream);
+        rd->stream->on_drained(rd->stream, audience_hub.now);
     return n;
 }
 
@@ -67,7 +67,7 @@ static void open_reader(struct reader *rd, const char *name, const struct watch_
         watch_open(&audience_hub.hub->watcher, audience_node(name), 0, known, audience_hub.now);
     assert_non_null(rd->stream);
     watch_turn(&audience_hub.hub->watcher, audience_hub.now);
-    rd->stream->on_drained(rd->stream);
+    rd->stream->on_drained(rd->stream, audience_hub.now);
 }
 
 static void end_reader(struct reader *rd)
@@ -138,7 +138,7 @@ static void test_speeds(void **state)
 {
     uint64_t seed = 3;
     static struct reader readers[] = {
-        {.bytes = SIZE_MAX, .every = 1}, {.bytes = 1, .every = 1}, {.bytes = 700, .every = 5}};
+        {.bytes = SIZE_MAX, .every = 1}, {.bytes = 40, .every = 1}, {.bytes = 700, .every = 5}};
     static const char *const names[] = {"a", "b", "c"};
     struct rng rng = rng_seeded(&seed);
 

@@ -29,7 +29,7 @@ static struct stream *open_at(const char *name, const struct watch_known *known)
 
     assert_non_null(s);
     watch_turn(&audience_hub.hub->watcher, audience_hub.now);
-    s->on_drained(s);
+    s->on_drained(s, audience_hub.now);
     return s;
 }
 

@@ -205,9 +205,9 @@ static void pull(struct watch *wt, nsec_t now)
     wt->is_resuming = false;
 }
 
-static void on_drained(struct stream *st)
+static void on_drained(struct stream *st, nsec_t now)
 {
-    pull(container_of(st, struct watch, stream), clock_now());
+    pull(container_of(st, struct watch, stream), now);
 }
 
 /* ---- the life of a watch -------------------------------------------------------------------- */

@@ -45,7 +45,7 @@ def test_contract(cluster: Cluster, programs: Path) -> None:
     for number in range(NAMESPACES):
         cluster.namespace(f"store-{number}")
     said = run(cluster, programs / "test-store")
-    assert "[  PASSED  ] 15 test(s)." in said
+    assert "[  PASSED  ] 16 test(s)." in said
     # A text that no hub has written is not taken for one.
     assert cluster.kubectl("get", "-n", "store-0", "records.weft.dev", "floor").code == 0
 

@@ -287,6 +287,8 @@ static void on_network(void *ctx)
 {
     struct agent *a = ctx;
 
+    /* WireGuard sends to a peer from the address at which it was heard last, even if that address
+     * is of no use by now. An endpoint that it is told again makes it choose again. */
     a->reconcile.tells_all = true;
     on_routes(a);
 }

@@ -48,7 +48,8 @@ void job_calls_init(struct job_calls *jc, job_calls_find_fn find, void *ctx);
 /** job_calls_set_hub() - another hub serves this node: calls without an answer go there. Pinned. */
 void job_calls_set_hub(struct job_calls *jc, struct hub_link *hub);
 
-/** job_calls_on_gone() - that link ends: calls that were sent through it are sent anew. */
+/** job_calls_on_gone() - that link ends: calls that were sent through it are sent anew. NULL: all
+ * links do. */
 void job_calls_on_gone(struct job_calls *jc, const struct hub_link *hub);
 
 /**

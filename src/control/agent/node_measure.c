@@ -133,15 +133,21 @@ static void host_flush(struct measure_host *h)
     h->out_off = 0;
 }
 
+/* Wipes the texts that it makes, because a member has a key. */
 static void put_message(struct measure_host *h, const struct service_wire *m)
 {
-    json_auto_t *json = service_wire_encode(m);
-    _cleanup_(freep) char *text = json ? body_format(json) : NULL;
+    json_t *json = service_wire_encode(m);
+    char *text = json ? body_format(json) : NULL;
 
-    if (text)
+    if (text) {
         str_addf(&h->out, "%s\n", text);
-    else
+        secret_wipe(text, strlen(text));
+    } else {
         h->out.failed = true;
+    }
+    free(text);
+    body_wipe_text(json, "key");
+    json_decref(json);
 }
 
 static void put_members(struct measure_host *h)

@@ -43,10 +43,9 @@ int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadlin
 
 /**
  * dial_all() - open data connections, all at once, which takes no longer than opening one
+ * @o:		SINK, SOURCE or HOP; its id is set from @to
  * @n:		how many connections; at most ORDER_STREAMS_MAX
  * @ret_fds:	room for @n
- *
- * @o:		SINK, SOURCE or HOP; its id is set from @to
  *
  * Each has its order, and the peer has accepted it.
  *

@@ -3,7 +3,7 @@
  *
  * A row says how a field is called, which member of the struct it is, and what its bounds are: what
  * another machine sends is checked against them, and nowhere else. The structs are those of
- * order.h, result.h and facts.h.
+ * order.h, result.h, facts.h and service_process.h.
  *
  * Pure: no socket, no clock.
  */

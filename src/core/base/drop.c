@@ -6,6 +6,8 @@ const char *const drop_reason_names[] = {
     DROP_REASONS(X)
 #undef X
 };
+_Static_assert(
+    sizeof(drop_reason_names) / sizeof(*drop_reason_names) == DROP_REASON_N, "a name each");
 
 void drops_add(const struct drops *from, uint64_t sum[static DROP_REASON_N])
 {

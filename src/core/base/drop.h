@@ -73,7 +73,7 @@ enum drop_reason {
 /* clang-format on */
 
 /** drop_reason_names - the counter's name, "no-route". */
-extern const char *const drop_reason_names[DROP_REASON_N];
+extern const char *const drop_reason_names[];
 
 /** Counters of one thread. */
 struct drops {

@@ -15,6 +15,8 @@ const char *const traffic_class_names[] = {
     [TRAFFIC_CLASS_NORMAL] = "normal",
     [TRAFFIC_CLASS_BULK] = "bulk",
 };
+_Static_assert(
+    sizeof(traffic_class_names) / sizeof(*traffic_class_names) == TRAFFIC_CLASS_N, "a name each");
 
 bool traffic_class_parse(enum traffic_class *ret, const char *text, size_t len)
 {

@@ -32,7 +32,7 @@ struct traffic_rates {
 };
 
 /** traffic_class_names - as in "bulk". */
-extern const char *const traffic_class_names[TRAFFIC_CLASS_N];
+extern const char *const traffic_class_names[];
 
 /** traffic_class_parse() - the class called by the @len bytes at @text. False: there is none. */
 bool traffic_class_parse(enum traffic_class *ret, const char *text, size_t len);

@@ -38,6 +38,8 @@ const char *const aead_cipher_names[] = {
     [AEAD_CIPHER_CHACHA20POLY1305] = "chacha20poly1305",
     [AEAD_CIPHER_AES256GCM] = "aes256gcm",
 };
+_Static_assert(
+    sizeof(aead_cipher_names) / sizeof(*aead_cipher_names) == AEAD_CIPHER_N, "a name each");
 
 static_assert(sizeof(references) / sizeof(*references) == AEAD_CIPHER_N, "a reference per cipher");
 

@@ -79,7 +79,7 @@ struct aead_algorithm {
 const struct aead_algorithm *aead_each(size_t i);
 
 /** aead_cipher_names - "chacha20poly1305". */
-extern const char *const aead_cipher_names[AEAD_CIPHER_N];
+extern const char *const aead_cipher_names[];
 
 /** aead_cipher_parse() - the cipher whose name is the @len bytes at @text; AEAD_CIPHER_N: none. */
 enum aead_cipher aead_cipher_parse(const char *text, size_t len);

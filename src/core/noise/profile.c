@@ -76,6 +76,7 @@ const char *noise_choice_format(struct noise_choice c, char buf[static NOISE_CHO
 }
 
 const char *const pin_names[] = {"false", "true", "session"};
+_Static_assert(sizeof(pin_names) / sizeof(*pin_names) == PIN_N, "a name each");
 
 /* ---- pins ---- */
 

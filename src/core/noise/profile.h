@@ -92,7 +92,7 @@ enum pin {
 };
 
 /** pin_names - "false", "true", "session": the configuration protocol's words. */
-extern const char *const pin_names[PIN_N];
+extern const char *const pin_names[];
 
 /** pin_parse() - false when @text is none of them; @ret is then untouched. */
 bool pin_parse(enum pin *ret, const char *text);

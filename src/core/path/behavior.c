@@ -9,6 +9,8 @@
 
 const char *const behavior_rule_names[] = {
     "unknown", "endpoint-independent", "address-dependent", "address-and-port-dependent"};
+_Static_assert(
+    sizeof(behavior_rule_names) / sizeof(*behavior_rule_names) == BEHAVIOR_RULE_N, "a name each");
 
 enum behavior_rule behavior_rule_parse(const char *text)
 {

@@ -55,7 +55,7 @@ struct behavior_survey {
 #define BEHAVIOR_SURVEY_NULL {0}
 
 /** behavior_rule_names - "unknown", "endpoint-independent", ... as RFC 4787 has them. */
-extern const char *const behavior_rule_names[BEHAVIOR_RULE_N];
+extern const char *const behavior_rule_names[];
 
 /** behavior_rule_parse() - of that name; BEHAVIOR_UNKNOWN for any other. */
 enum behavior_rule behavior_rule_parse(const char *text);

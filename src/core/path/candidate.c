@@ -5,6 +5,8 @@
 
 const char *const candidate_kind_names[] = {
     "none", "host", "given", "mapped", "reflexive", "predicted", "heard"};
+_Static_assert(sizeof(candidate_kind_names) / sizeof(*candidate_kind_names) == CANDIDATE_KIND_N,
+    "a name each");
 
 enum candidate_kind candidate_kind_parse(const char *text)
 {

@@ -72,7 +72,7 @@ bool candidate_blocks_add(struct candidate_blocks *blocks, const struct ip_prefi
 void candidate_blocks_exclude(struct candidate_blocks *blocks, const struct ip_prefix *part);
 
 /** candidate_kind_names - "host", "given", "mapped", "reflexive", "predicted", "heard". */
-extern const char *const candidate_kind_names[CANDIDATE_KIND_N];
+extern const char *const candidate_kind_names[];
 
 /** candidate_kind_parse() - a kind that may be reported; CANDIDATE_NONE: no such. */
 enum candidate_kind candidate_kind_parse(const char *text);

@@ -190,7 +190,7 @@ struct path_view {
 bool path_side_equal(const struct path_side *a, const struct path_side *b);
 
 /** path_kind_names - "none", "lan", "direct", "relay", "stream". */
-extern const char *const path_kind_names[PATH_KIND_N];
+extern const char *const path_kind_names[];
 
 /** path_verdict_names - "untried", "trying", "chosen", "works", "silent", "died". */
-extern const char *const path_verdict_names[PATH_VERDICT_N];
+extern const char *const path_verdict_names[];

@@ -11,7 +11,10 @@
 /* ---- names ----------------------------------------------------------------------------------- */
 
 const char *const path_kind_names[] = {"none", "lan", "direct", "relay", "stream"};
+_Static_assert(sizeof(path_kind_names) / sizeof(*path_kind_names) == PATH_KIND_N, "a name each");
 const char *const path_verdict_names[] = {"untried", "trying", "chosen", "works", "silent", "died"};
+_Static_assert(
+    sizeof(path_verdict_names) / sizeof(*path_verdict_names) == PATH_VERDICT_N, "a name each");
 
 static bool is_nat_equal(const struct behavior *a, const struct behavior *b)
 {

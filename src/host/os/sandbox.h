@@ -44,7 +44,7 @@ enum sandbox_kind {
 bool sandbox_kind_has_keys(enum sandbox_kind kind);
 
 /** sandbox_kind_names - "hub", "agent", ...: as the log has it. */
-extern const char *const sandbox_kind_names[SANDBOX_N];
+extern const char *const sandbox_kind_names[];
 
 /* What may be done with a path and all that lies below it. */
 enum {

@@ -33,6 +33,8 @@ const char *const sandbox_kind_names[] = {
     [SANDBOX_MEASURE] = "measuring",
     [SANDBOX_HOSTS] = "hosts",
 };
+_Static_assert(
+    sizeof(sandbox_kind_names) / sizeof(*sandbox_kind_names) == SANDBOX_N, "a name each");
 
 /* ---- the groups ----------------------------------------------------------------------------- */
 

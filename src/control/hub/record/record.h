@@ -294,7 +294,7 @@ struct audit_record {
 };
 
 /** "audit/" and "refused/". */
-extern const char *const audit_prefixes[AUDIT_KIND_N];
+extern const char *const audit_prefixes[];
 
 /** audit_id() - of entry @n of those of @number, which are of one commit. Returns @buf. */
 const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t number, unsigned n);

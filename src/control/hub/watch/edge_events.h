@@ -90,7 +90,7 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev);
 void edge_events_forget(struct edge_events *s, const char *network);
 
 /** "FellBack", "NeverApplied", ... as in JSON. */
-extern const char *const edge_event_names[EDGE_EVENT_N];
+extern const char *const edge_event_names[];
 
 /** edge_events_encode() - a network's events, oldest first; a new reference, NULL: no memory. */
 json_t *edge_events_encode(const struct edge_events *s, const char *network);

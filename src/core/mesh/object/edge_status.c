@@ -17,6 +17,7 @@
 #define RTT_US_MAX (60u * 1000 * 1000)
 
 const char *const edge_owner_names[] = {"agent", "probe"};
+_Static_assert(sizeof(edge_owner_names) / sizeof(*edge_owner_names) == EDGE_OWNER_N, "a name each");
 static const char *const reach_names[] = {"unknown", "reached", "silent"};
 
 _Static_assert(sizeof(reach_names) / sizeof(*reach_names) == EDGE_REACH_N, "a name each");
@@ -171,6 +172,7 @@ const char *const edge_state_names[] = {
     [EDGE_STATE_LAN] = "lan",
     [EDGE_STATE_IDLE] = "idle",
 };
+_Static_assert(sizeof(edge_state_names) / sizeof(*edge_state_names) == EDGE_STATE_N, "a name each");
 
 bool edge_state_is_trouble(enum edge_state s)
 {

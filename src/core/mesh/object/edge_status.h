@@ -33,7 +33,7 @@ enum edge_owner {
 };
 
 /** edge_owner_names - "agent", "probe". */
-extern const char *const edge_owner_names[EDGE_OWNER_N];
+extern const char *const edge_owner_names[];
 
 /** The part of an agent: how it has applied its edge to one peer. */
 struct edge_said {
@@ -115,7 +115,7 @@ enum edge_state {
 };
 
 /** edge_state_names - "off", "refused", ..., "never-applied", ... as in JSON. */
-extern const char *const edge_state_names[EDGE_STATE_N];
+extern const char *const edge_state_names[];
 
 /** edge_state_is_trouble() - should a person look at an edge in this state? */
 bool edge_state_is_trouble(enum edge_state s);

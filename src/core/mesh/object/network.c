@@ -12,6 +12,7 @@
 #include "mesh/object/prices.h"
 
 const char *const topology_names[] = {"auto", "hub", "mesh"};
+_Static_assert(sizeof(topology_names) / sizeof(*topology_names) == TOPOLOGY_N, "a name each");
 static const char *const cipher_names[] = {"auto", "chacha20poly1305", "aes256gcm"};
 
 _Static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == CIPHER_N, "a name each");

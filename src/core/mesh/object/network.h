@@ -54,7 +54,7 @@ struct network {
 extern const struct object_kind network_kind;
 
 /** topology_names - "auto", "hub", "mesh". */
-extern const char *const topology_names[TOPOLOGY_N];
+extern const char *const topology_names[];
 
 /**
  * network_keepalive_decode() - the field "keepalive": "auto", or seconds

@@ -133,6 +133,8 @@ bool subnets_equal(const struct subnets *a, const struct subnets *b)
 }
 
 const char *const subnets_accept_names[] = {"private", "all", "none"};
+_Static_assert(sizeof(subnets_accept_names) / sizeof(*subnets_accept_names) == SUBNETS_ACCEPT_N,
+    "a name each");
 
 int subnets_accept_parse(enum subnets_accept *ret, const char *text, struct err *e)
 {

@@ -77,7 +77,7 @@ enum subnets_accept {
 };
 
 /** subnets_accept_names - "private", "all", "none". */
-extern const char *const subnets_accept_names[SUBNETS_ACCEPT_N];
+extern const char *const subnets_accept_names[];
 
 /** subnets_accept_parse() - 0, or -EINVAL with words. */
 int subnets_accept_parse(enum subnets_accept *ret, const char *text, struct err *e);

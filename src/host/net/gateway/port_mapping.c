@@ -18,6 +18,8 @@
 #define NAT_PMP_TIMEOUT (1750 * NSEC_PER_MSEC)
 
 const char *const port_mapping_kind_names[] = {"", "NAT-PMP", "UPnP"};
+_Static_assert(sizeof(port_mapping_kind_names) / sizeof(*port_mapping_kind_names) == PORT_MAPPING_N,
+    "a name each");
 
 /* The answer to the request that was sent last; 0, or a NATPMP_ERR_. */
 static int nat_pmp_answer(natpmp_t *np, uint16_t type, natpmpresp_t *ret)

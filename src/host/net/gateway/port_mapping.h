@@ -38,7 +38,7 @@ struct port_mapping {
 #define PORT_MAPPING_TIMEOUT (6 * NSEC_PER_SEC)
 
 /** port_mapping_kind_names - "", "NAT-PMP", "UPnP". */
-extern const char *const port_mapping_kind_names[PORT_MAPPING_N];
+extern const char *const port_mapping_kind_names[];
 
 /**
  * port_mapping_ask() - ask for a mapping of @internal_port, or renew one

@@ -20,6 +20,7 @@ const char *const offload_names[] = {
     [OFFLOAD_TSO] = "tso",
     [OFFLOAD_USO] = "uso",
 };
+_Static_assert(sizeof(offload_names) / sizeof(*offload_names) == OFFLOAD_N, "a name each");
 
 struct offloads offloads_all(void)
 {

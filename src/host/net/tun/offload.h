@@ -33,7 +33,7 @@ void offload_off(struct offloads *o, enum offload which, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** offload_names - "udp-gso". */
-extern const char *const offload_names[OFFLOAD_N];
+extern const char *const offload_names[];
 
 /** offload_find() - the one of that name, of @len bytes; -1: none. */
 int offload_find(const char *name, size_t len);

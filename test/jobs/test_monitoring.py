@@ -331,3 +331,9 @@ def test_units_verify() -> None:
     assert len(units) == 2
     said = run("systemd-analyze", "verify", "--man=no", *units)
     assert "weft-agent-metrics" not in said, said
+
+
+def test_a_stopped_probe_leaves_its_file() -> None:
+    """By whose age WeftNodeMetricsStale goes: of a file that is gone no age is known."""
+    unit = (ROOT / "deploy/systemd" / "weft-probe.service.in").read_text(encoding="utf-8")
+    assert "\nRuntimeDirectoryPreserve=yes\n" in unit

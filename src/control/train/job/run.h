@@ -53,8 +53,8 @@ struct run {
     char job[64];                     /* the job's name */
     struct fabric_facts fabric;       /* of this machine */
     bool uses_fabric; /* the job stays inside one island, so NCCL is to use the machine's fabric */
-    char island_interface[IF_NAMESIZE]; /* of the island's private network, see run_find_island();
-                                           "": that was not asked for, or nobody is reached by it */
+    char island_interface[IF_NAMESIZE]; /* of the island's private network; "": that was not asked
+                                           for, or nobody is reached by it */
     bool has_island_hosts;              /* a hosts file was laid, see run_take_island() */
     bool is_elastic;                    /* the number of nodes is a range */
     bool can_begin_again; /* it meets at the hub, and begins at its checkpoint when started again */
@@ -217,7 +217,7 @@ void run_dir_remove(const char *dir);
 
 /**
  * run_take_island() - write down the island's nodes, and lay the hosts file
- * @run:	after run_find_island(); nothing is done when run->island_interface is ""
+ * @run:	after run_prepare(); nothing is done when run->island_interface is ""
  * @notes:	a line for each thing that could not be done is appended
  *
  * Threads: the process must have only one.

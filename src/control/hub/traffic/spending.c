@@ -33,8 +33,7 @@ static const struct spent_list no_budgets;
 
 void spending_deinit(struct spending *s)
 {
-    while (s->networks.n > 0)
-        keys_free_all(&s->networks);
+    keys_free_all(&s->networks);
 }
 
 const struct spent_list *spending_of(const struct spending *s, const char *network)

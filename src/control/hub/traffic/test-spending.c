@@ -256,6 +256,9 @@ static void test_budgets_go_while_read(void **state)
     *n = 0;
     spending_tick(s, tellers_hub.now + SPENDING_EACH, wall_s);
     assert_int_equal(s->networks.n, 0);
+    /* Nothing is left behind, though no network was there any more. */
+    spending_deinit(s);
+    assert_null(s->networks.items);
 }
 
 /* A look that takes long is followed by a long rest. */

@@ -227,7 +227,7 @@ struct lease {
     uint32_t ttl_seconds;  /* how long, from the last begin */
 };
 
-/* Begin @le anew. Moving a member that is armed allocates nothing, so it cannot fail. */
+/* Begin @le anew. 0 or -ENOMEM. */
 static int begin(struct leases *l, struct lease *le, nsec_t now)
 {
     return heap_set(&l->by_end, &le->link, now + le->ttl_seconds * NSEC_PER_SEC);
@@ -255,6 +255,7 @@ bool leases_keep(struct leases *l, const char *key, nsec_t now)
 {
     struct keyed *k = keys_find(&l->by_key, key);
 
+    /* Moving a member that is armed allocates nothing, so it cannot fail. */
     return k && begin(l, container_of(k, struct lease, keyed), now) == 0;
 }
 

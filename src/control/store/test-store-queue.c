@@ -18,6 +18,15 @@
 static const struct store_queue_limits limits = {.ops_max = 4, .bytes_max = 1000};
 static const struct store_queue_limits apart = {.ops_max = 4, .bytes_max = 1000, .is_apart = true};
 
+static bool is_sociable(const struct store_job *job)
+{
+    return job->ops[0].key[0] != 'z';
+}
+
+/* A commit whose first key begins with z is taken alone. */
+static const struct store_queue_limits sociable = {
+    .ops_max = 4, .bytes_max = 1000, .can_share = is_sociable};
+
 /* Put a commit of each word in @keys, or a read where it is "?". "xK": a long value. */
 static void add(struct worker *w, const char *keys)
 {
@@ -97,6 +106,8 @@ static void test_take(void **state)
         {{"a", "b a", "c"}, {"a | b a | c"}, &limits},
         /* 6: and where it is not. */
         {{"a", "b a", "c", "a"}, {"a", "b a | c", "a"}, &apart},
+        /* 7: what may not be taken together with others, before and behind them. */
+        {{"z", "a", "b", "z", "z"}, {"z", "a | b", "z", "z"}, &sociable},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -63,12 +63,12 @@ struct etcd_commit_seen {
 };
 
 struct etcd_updates {
-    uint64_t base;        /* etcd's revision that is the store's 0 */
-    uint64_t position;    /* etcd's revision that was taken last */
-    uint64_t revision;    /* the store's, of the commit that was seen last */
-    struct keys known;    /* owns: the keys that there are */
-    struct store_log log; /* the last changes */
-    bool is_large;
+    uint64_t base;                 /* etcd's revision that is the store's 0 */
+    uint64_t position;             /* etcd's revision that was taken last */
+    uint64_t revision;             /* the store's, of the commit that was seen last */
+    struct keys known;             /* owns: the keys that there are */
+    struct store_log log;          /* the last changes */
+    bool is_large;                 /* inside of a large commit */
     struct etcd_large_head head;   /* is_large: which */
     uint64_t large_revision;       /* is_large: the store's */
     struct etcd_commit_seen large; /* is_large: what it has changed so far */

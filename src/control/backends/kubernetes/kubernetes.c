@@ -256,7 +256,7 @@ static void do_jobs(struct kubernetes *q, struct list *jobs)
             q->client.config.namespace);
         job->revision = memory_revision(q->mirror);
     } else {
-        /* Its log holds exactly the changes that watches were told of. */
+        /* The mirror's log holds exactly the changes that watches were told of. */
         memory_run(q->mirror, job);
     }
     store__finish(&q->base, job);

@@ -14,6 +14,7 @@ const struct member_proof_key *proof_key(const struct model_node *node, nsec_t n
     /* Without a key of the hub anybody could make the proof. */
     if (!node->net->has_key || !member_proof_key_make(&st->key, &node->net->secret, public, public))
         return NULL;
+    /* Nothing up to @now is taken any more. */
     st->window = (struct seq_window){.highest = (uint64_t)now, .seen = UINT64_MAX};
     st->has_key = true;
     return &st->key;

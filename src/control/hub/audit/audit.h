@@ -141,7 +141,8 @@ struct audit {
     size_t n[AUDIT_KIND_N];                 /* entries kept */
     struct audit_rings rings[AUDIT_KIND_N]; /* owns: whose these are */
     struct audit_by by;                     /* who causes what is committed now */
-    const struct audit_by *each;            /* borrowed: who causes which operation */
+    const struct audit_by *each;            /* borrowed: who causes which operation of the
+                                               next commit; NULL: @by causes all */
     uint64_t last;                          /* number of the newest entries */
     const char *hub;                        /* pins: see audit_share(); NULL: no other hub */
     uint64_t salt;                          /* of the IDs, random; 0: no other hub has the

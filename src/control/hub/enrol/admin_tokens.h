@@ -92,7 +92,7 @@ int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err
 
 /**
  * admin_tokens_write_file() - put a new token at @path; waits for the disk, on any thread
- * @ret:	for admin_tokens_set_file()
+ * @ret:	what the caller sets @file to, since the old token is to open nothing any more
  *
  * Return: 0 or negative errno with words.
  */

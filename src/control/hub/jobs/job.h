@@ -154,8 +154,8 @@ struct blob_upload {
 
 #define BLOB_UPLOAD_NULL {0}
 
-/** job_blobs_init() - none, and no run. All parameters are pinned but @seed, see blob_index_init().
- */
+/** job_blobs_init() - none, and no run: what is loaded is garbage until blob_index_set_run(). All
+ * parameters are pinned but @seed, which is random and unknown to strangers. */
 void job_blobs_init(struct job_blobs *b, const char *network, const char *job,
     struct change_queue *queue, struct blob_totals *totals, uint64_t seed);
 

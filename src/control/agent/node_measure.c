@@ -129,6 +129,9 @@ static void host_flush(struct measure_host *h)
             return;
         h->out_off += (size_t)n;
     }
+    /* One that has failed is for host_pump() to see. */
+    if (h->out.failed)
+        return;
     str_deinit(&h->out);
     h->out_off = 0;
 }

@@ -342,10 +342,10 @@ static int check_answer(const struct snapshot *s, const struct token *token,
 static int check_blocks(struct netlink *nl, const char *network, const struct ip_prefix *cidr4,
     const struct ip_prefix *cidr6, unsigned own, struct err *e)
 {
-    int r = rtnl_check_free(nl, cidr4, own, e);
+    int r = rtnl_check_free(nl, cidr4, &own, own != 0, e);
 
     if (r == 0)
-        r = rtnl_check_free(nl, cidr6, own, e);
+        r = rtnl_check_free(nl, cidr6, &own, own != 0, e);
     if (r == -EADDRINUSE)
         (void)err_prefix(e, "the network \"%s\" cannot be joined here", network);
     return r;

@@ -68,7 +68,7 @@ static bool leads_to_containers(struct netlink *nl, unsigned ifindex)
         int r = -EINTR;
 
         for (int i = 0; i < TRIES && r == -EINTR; i++)
-            r = rtnl_each_port(nl, ifindex, take_port, &is_inside);
+            r = rtnl_each_link(nl, ifindex, take_port, &is_inside);
         return r == 0 && is_inside;
     }
     return is_one_of(link.kind, kinds, sizeof(kinds) / sizeof(*kinds));

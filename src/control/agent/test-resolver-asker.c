@@ -57,17 +57,14 @@ static bool is_local(struct netlink *nl, const char *asker, const char *asked)
 /* Makes the link a port of the bridge. */
 static void add_port(struct netlink *nl, unsigned bridge, const char *name)
 {
-    char buf[256];
-    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-    struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+    struct netlink_message rq;
+    struct ifinfomsg *ifi = netlink_start(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
     struct rtnl_link link;
 
     assert_int_equal(rtnl_find_link(nl, name, &link), 0);
-    nlh->nlmsg_type = RTM_NEWLINK;
-    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
     ifi->ifi_index = (int)link.ifindex;
-    mnl_attr_put_u32(nlh, IFLA_MASTER, bridge);
-    assert_int_equal(netlink_request(nl, nlh, NULL, NULL), 0);
+    mnl_attr_put_u32(rq.nlh, IFLA_MASTER, bridge);
+    assert_int_equal(netlink_request(nl, rq.nlh, NULL, NULL), 0);
 }
 
 static void test_who_is_local(void **state)
@@ -88,7 +85,7 @@ static void test_who_is_local(void **state)
     (void)add_link(nl, "cali1", "veth", "172.18.0.1/24");
     wan = add_link(nl, "br0", "bridge", "203.0.113.11/24");
     (void)add_link(nl, "vpn0", NULL, "10.99.0.1/16");
-    assert_int_equal(rtnl_add_route(nl, wan, &all), 0);
+    assert_int_equal(rtnl_add_route(nl, wan, &all, NULL), 0);
 
     /* This machine, from whichever of its addresses, and its containers. */
     assert_int_equal(who_is(nl, "10.77.0.2:4000", "10.77.0.2"), RESOLVER_ASKER_MACHINE);
@@ -101,7 +98,7 @@ static void test_who_is_local(void **state)
     assert_false(is_local(nl, "198.51.100.7:4000", "10.77.0.2"));
     assert_false(is_local(nl, "10.99.0.7:4000", "10.77.0.2"));
     /* Where nothing leads out, nobody is there but these. */
-    assert_int_equal(rtnl_remove_route(nl, wan, &all), 0);
+    assert_int_equal(rtnl_remove_route(nl, wan, &all, NULL), 0);
     assert_true(is_local(nl, "172.17.0.9:4000", "10.77.0.2"));
     assert_false(is_local(nl, "198.51.100.7:4000", "10.77.0.2"));
     tun_close(&overlay);

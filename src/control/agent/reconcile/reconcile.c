@@ -469,10 +469,10 @@ static int reconcile_routes(
     int r = peer_routes_plan(&w.peers, want, rc->lacks_v6);
 
     if (r == 0)
-        r = rtnl_each_route(&rc->nl, rc->ifindex, compare_route, &w);
+        r = rtnl_each_route(&rc->nl, rc->ifindex, false, compare_route, &w);
 
     for (unsigned i = 0; r == 0 && i < want->n_routes; i++) {
-        struct rtnl_metrics metrics = block_metrics(want, &want->routes[i]);
+        struct rtnl_route route = {.metrics = block_metrics(want, &want->routes[i])};
 
         if (w.found[i] || (!ip_addr_is_v4(&want->routes[i].addr) && rc->lacks_v6))
             continue;
@@ -481,11 +481,11 @@ static int reconcile_routes(
             res->lost_route = true;
             res->route = want->routes[i];
         }
-        r = rtnl_set_block_route(&rc->nl, rc->ifindex, &want->routes[i], &metrics);
+        r = rtnl_set_route(&rc->nl, rc->ifindex, &want->routes[i], &route);
         res->n_changes++;
     }
     for (unsigned i = 0; r == 0 && i < w.n_outside; i++, res->n_changes++)
-        r = rtnl_remove_route(&rc->nl, rc->ifindex, &w.outside[i]);
+        r = rtnl_remove_route(&rc->nl, rc->ifindex, &w.outside[i], NULL);
     if (r == 0)
         r = peer_routes_apply(&w.peers, &rc->nl, rc->ifindex);
     if (r == 0)

@@ -114,13 +114,16 @@ int peer_routes_take(struct peer_routes *pr, const struct rtnl_entry *entry)
 
 int peer_routes_apply(const struct peer_routes *pr, struct netlink *nl, unsigned ifindex)
 {
+    struct rtnl_route route = {.protocol = RTNL_PEER_ROUTES};
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < pr->n; i++)
+    for (size_t i = 0; r == 0 && i < pr->n; i++) {
+        route.metrics = pr->wanted[i].metrics;
         if (!pr->wanted[i].found)
-            r = rtnl_set_peer_route(nl, ifindex, &pr->wanted[i].to, &pr->wanted[i].metrics);
+            r = rtnl_set_route(nl, ifindex, &pr->wanted[i].to, &route);
+    }
     for (size_t i = 0; r == 0 && i < pr->n_extra; i++)
-        r = rtnl_remove_peer_route(nl, ifindex, &pr->extra[i]);
+        r = rtnl_remove_route(nl, ifindex, &pr->extra[i], &route);
     return r;
 }
 
@@ -261,7 +264,7 @@ int subnet_routes_plan(struct subnet_routes *sr, struct netlink *nl, unsigned if
         collect(&next, accepts, s, want);
     }
     if (next.n > 0)
-        r = rtnl_each_table_route(nl, 0, compare_route, &c);
+        r = rtnl_each_route(nl, 0, true, compare_route, &c);
     if (r < 0)
         return r;
     want->fwmark = is_any_used(&next) ? RTNL_OUTER_MARK : 0;
@@ -362,19 +365,19 @@ static int reconcile_table(struct subnet_routes *sr, struct netlink *nl, unsigne
     uint32_t table, const struct wg_config *want)
 {
     _cleanup_(table_walk_deinit) struct table_walk w = {.sr = sr, .want = want, .table = table};
+    struct rtnl_route route = {.table = table, .protocol = RTNL_PEER_ROUTES};
     int r;
 
     w.found = calloc(sr->n + 1, sizeof(*w.found));
     if (!w.found)
         return -ENOMEM;
-    r = rtnl_each_table_route(nl, ifindex, take_entry, &w);
+    r = rtnl_each_route(nl, ifindex, true, take_entry, &w);
     for (unsigned i = 0; r == 0 && i < w.n_extra; i++)
-        r = rtnl_remove_table_route(nl, ifindex, table, &w.extra[i]);
+        r = rtnl_remove_route(nl, ifindex, &w.extra[i], &route);
     for (size_t i = 0; r == 0 && i < sr->n; i++) {
-        struct rtnl_metrics m = metrics_of(want, &sr->items[i]);
-
+        route.metrics = metrics_of(want, &sr->items[i]);
         if (sr->items[i].why[0] == '\0' && !w.found[i])
-            r = rtnl_set_table_route(nl, ifindex, table, &sr->items[i].to, &m);
+            r = rtnl_set_route(nl, ifindex, &sr->items[i].to, &route);
     }
     /* There may be more to remove. */
     sr->is_clean = r == 0 && !is_any_used(sr) && w.n_extra < SUBNETS_MAX;

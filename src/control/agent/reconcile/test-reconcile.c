@@ -305,7 +305,7 @@ static bool has_route(struct world *w, const struct ip_prefix *to)
 {
     struct rtnl_entry sought = {.prefix = *to};
 
-    assert_int_equal(rtnl_each_route(w->nl, w->ifindex, find_route, &sought), 0);
+    assert_int_equal(rtnl_each_route(w->nl, w->ifindex, false, find_route, &sought), 0);
     return sought.protocol != 0;
 }
 
@@ -314,11 +314,10 @@ static void test_routes_to_other_blocks(void **state)
 {
     struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
     struct ip_prefix others[] = {netns_prefix("8.0.0.0/8"), netns_prefix("2001:db8::/32")};
-    struct rtnl_metrics metrics = {0};
 
     (void)pass(w);
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(rtnl_set_block_route(w->nl, w->ifindex, &others[i], &metrics), 0);
+        assert_int_equal(rtnl_set_route(w->nl, w->ifindex, &others[i], NULL), 0);
         assert_true(has_route(w, &others[i]));
     }
     assert_int_equal(pass(w), 2);

@@ -125,7 +125,7 @@ static struct seen pass(struct subnet_routes *sr, struct netlink *nl, const stru
     assert_int_equal(render_config(&want, &in, &e), 0);
     assert_int_equal(subnet_routes_plan(sr, nl, ifindex, accepts, s, &want), 0);
     assert_int_equal(subnet_routes_apply(sr, nl, ifindex, "weft0", &want, false), 0);
-    assert_int_equal(rtnl_each_table_route(nl, ifindex, see, &seen), 0);
+    assert_int_equal(rtnl_each_route(nl, ifindex, true, see, &seen), 0);
     *ret_mark = want.fwmark;
     return seen;
 }
@@ -158,7 +158,7 @@ static void test_kernel(void **state)
         skip();
     lan = add_link(nl, "lan0", "192.168.7.1/24");
     own = add_link(nl, "weft0", "10.42.0.2/16");
-    assert_int_equal(rtnl_add_route(nl, lan, &out), 0);
+    assert_int_equal(rtnl_add_route(nl, lan, &out, NULL), 0);
 
     /* A wider block on our own line is in the way of everything in it. */
     put_routes(&s, 3, "10.9.0.0/24,172.20.0.0/16,192.168.7.128/25");
@@ -174,7 +174,7 @@ static void test_kernel(void **state)
     assert_int_equal(way_to(nl, "10.9.0.1", 0), lan);
 
     /* As soon as it is not, they are used; a measured path's MTU is theirs, too. */
-    assert_int_equal(rtnl_remove_route(nl, lan, &out), 0);
+    assert_int_equal(rtnl_remove_route(nl, lan, &out, NULL), 0);
     assert_int_equal(endpoint_parse(&path.endpoint, "198.51.100.7:1", NULL), 0);
     seen = pass(&sr, nl, &s, own, &path, &mark);
     assert_string_equal(seen.text, "10.9.0.0/24 172.20.0.0/16 ");

@@ -252,7 +252,7 @@ static int check_block(struct overlay *o, const struct overlay_network *net,
     /* If the addresses cannot be read, the check below says so. */
     if (net && rtnl_each_address(&o->nl, 0, find_member, &member) == 0 && member.ifindex != 0)
         own[n++] = member.ifindex;
-    return rtnl_check_free_but(&o->nl, block, own, n, e);
+    return rtnl_check_free(&o->nl, block, own, n, e);
 }
 
 /*
@@ -301,9 +301,11 @@ static int add_address(struct overlay_network *net, const struct ip_addr *addres
     bool shadowed = is_shadowed(net, v4);
     const struct ip_prefix *block = block_of(net, v4);
     struct ip_prefix own = {.addr = *address, .len = block->len};
-    struct rtnl_metrics metrics = {
-        .mtu = v4 ? RENDER_MTU_SAFE : IP_V6_MTU_MIN, /* IPv6 that is too large is cut (icmp.h). */
-        .advmss = RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER};
+    struct rtnl_route route = {.metric = METRIC_BASE + net->rank,
+        /* IPv6 that is too large is cut (icmp.h). */
+        .metrics = {.mtu = v4 ? RENDER_MTU_SAFE : IP_V6_MTU_MIN,
+            .advmss =
+                RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER}};
     struct rtnl_rule rule;
     int way;
     int r;
@@ -313,7 +315,7 @@ static int add_address(struct overlay_network *net, const struct ip_addr *addres
     r = shadowed ? rtnl_add_address(nl, net->ifindex, &own)
                  : rtnl_add_bare_address(nl, net->ifindex, &own);
     if (r == 0)
-        r = rtnl_add_route_behind(nl, net->ifindex, block, METRIC_BASE + net->rank, &metrics);
+        r = rtnl_add_route(nl, net->ifindex, block, &route);
     if (r != 0 || shadowed)
         return r;
     /* The hub's own packets leave by its own interface, also where the machine is a member too,
@@ -321,7 +323,10 @@ static int add_address(struct overlay_network *net, const struct ip_addr *addres
      * missing. */
     net->has_rule[v4] = true;
     rule = rule_of(net, v4);
-    way = rtnl_set_table_route(nl, net->ifindex, rule.table, block, &metrics);
+    route.table = rule.table;
+    route.metric = 0;
+    route.protocol = RTNL_PEER_ROUTES;
+    way = rtnl_set_route(nl, net->ifindex, block, &route);
     if (way == 0)
         way = rtnl_add_rule(nl, v4, &rule);
     if (way < 0)

@@ -177,14 +177,15 @@ static void set_route(
     bool v4 = ip_addr_is_v4(address);
     struct ip_prefix to = {.addr = *address, .len = v4 ? 32 : 128};
     /* The member knows itself how long its packets to the hub may be. */
-    struct rtnl_metrics metrics = {.mtu = !v4 && mtu < IP_V6_MTU_MIN ? IP_V6_MTU_MIN : mtu,
-        .advmss =
-            net->model->spec.mtu - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER};
-    uint32_t table = rtnl_table_of(device_name(net->device));
+    struct rtnl_route route = {.table = rtnl_table_of(device_name(net->device)),
+        .metrics = {.mtu = !v4 && mtu < IP_V6_MTU_MIN ? IP_V6_MTU_MIN : mtu,
+            .advmss = net->model->spec.mtu - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) -
+                      OVERLAY__TCP_HEADER},
+        .protocol = RTNL_PEER_ROUTES};
     struct netlink *nl = &net->overlay->nl;
     char text[IP_ADDR_TEXT_MAX];
-    int r = mtu != 0 ? rtnl_set_table_route(nl, net->ifindex, table, &to, &metrics)
-                     : rtnl_remove_table_route(nl, net->ifindex, table, &to);
+    int r = mtu != 0 ? rtnl_set_route(nl, net->ifindex, &to, &route)
+                     : rtnl_remove_route(nl, net->ifindex, &to, &route);
 
     /* As where the machine has no IPv6; the route to the block has the least. */
     if (r < 0)

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/netlink/netlink.h"
 #include "os/file.h"
 
 /* What a request was answered with. */
@@ -173,40 +174,32 @@ static int ask(struct link_watch *w, struct nlmsghdr *nlh, int nsid, struct answ
 
 static int ask_link(struct link_watch *w, const char *name, int nsid)
 {
-    _Alignas(struct nlmsghdr) char buf[256];
-    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-    struct ifinfomsg *ifi;
+    struct netlink_message rq;
+    struct ifinfomsg *ifi = netlink_start(&rq, RTM_GETLINK, 0, sizeof(*ifi));
     struct answer answer;
 
-    nlh->nlmsg_type = RTM_GETLINK;
-    ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
-    ifi->ifi_family = AF_UNSPEC;
     /* Asked for by its number if that is known, because its name may have changed. */
     if (name)
-        mnl_attr_put_strz(nlh, IFLA_IFNAME, name);
+        mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
     else
         ifi->ifi_index = (int)w->state.ifindex;
     if (nsid != LINK_WATCH_HERE)
-        mnl_attr_put_u32(nlh, IFLA_TARGET_NETNSID, (uint32_t)nsid);
-    return ask(w, nlh, nsid, &answer);
+        mnl_attr_put_u32(rq.nlh, IFLA_TARGET_NETNSID, (uint32_t)nsid);
+    return ask(w, rq.nlh, nsid, &answer);
 }
 
 /* The number of a namespace in ours; it is given one if it has none. */
 static int ask_nsid(struct link_watch *w, int netns_fd, uint16_t type, int *ret)
 {
-    _Alignas(struct nlmsghdr) char buf[256];
-    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-    struct rtgenmsg *gen;
+    struct netlink_message rq;
     struct answer answer;
     int r;
 
-    nlh->nlmsg_type = type;
-    gen = mnl_nlmsg_put_extra_header(nlh, sizeof(*gen));
-    gen->rtgen_family = AF_UNSPEC;
-    mnl_attr_put_u32(nlh, NETNSA_FD, (uint32_t)netns_fd);
+    (void)netlink_start(&rq, type, 0, sizeof(struct rtgenmsg));
+    mnl_attr_put_u32(rq.nlh, NETNSA_FD, (uint32_t)netns_fd);
     if (type == RTM_NEWNSID)
-        mnl_attr_put_u32(nlh, NETNSA_NSID, (uint32_t)LINK_WATCH_HERE);
-    r = ask(w, nlh, LINK_WATCH_HERE, &answer);
+        mnl_attr_put_u32(rq.nlh, NETNSA_NSID, (uint32_t)LINK_WATCH_HERE);
+    r = ask(w, rq.nlh, LINK_WATCH_HERE, &answer);
     if (r == 0)
         *ret = answer.nsid;
     return r;

@@ -44,6 +44,14 @@ void netlink_close(struct netlink *nl)
     *nl = (struct netlink)NETLINK_NULL;
 }
 
+void *netlink_start(struct netlink_message *ret, uint16_t type, uint16_t flags, size_t extra_len)
+{
+    ret->nlh = mnl_nlmsg_put_header(ret->buf);
+    ret->nlh->nlmsg_type = type;
+    ret->nlh->nlmsg_flags = NLM_F_REQUEST | flags;
+    return mnl_nlmsg_put_extra_header(ret->nlh, extra_len);
+}
+
 struct answer {
     netlink_fn fn; /* as given by the caller */
     void *ctx;

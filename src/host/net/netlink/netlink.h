@@ -14,6 +14,15 @@
 /** Room for one request, bytes; also what the kernel's answers are read into. */
 #define NETLINK_MESSAGE_MAX 32768
 
+/** A short request of ours, and its message. */
+struct netlink_message {
+    _Alignas(struct nlmsghdr) char buf[1024];
+    struct nlmsghdr *nlh; /* borrows: @buf */
+};
+
+/** netlink_start() - gives the family's own header behind netlink's, @extra_len zero bytes. */
+void *netlink_start(struct netlink_message *ret, uint16_t type, uint16_t flags, size_t extra_len);
+
 struct netlink {
     struct mnl_socket *socket; /* owns; NULL: closed */
     uint32_t port_id;          /* ours, given by the kernel */

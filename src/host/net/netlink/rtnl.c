@@ -12,21 +12,6 @@
 
 #define RP_FILTER_LOOSE 2 /* Linux Documentation/networking/ip-sysctl.rst */
 
-/* Our requests are far smaller; answers have the socket's own buffer. */
-struct request {
-    _Alignas(struct nlmsghdr) char buf[1024];
-    struct nlmsghdr *nlh;
-};
-
-/* Gives the family's own header behind the netlink header, @extra_len zero bytes. */
-static void *start_request(struct request *rq, uint16_t type, uint16_t flags, size_t extra_len)
-{
-    rq->nlh = mnl_nlmsg_put_header(rq->buf);
-    rq->nlh->nlmsg_type = type;
-    rq->nlh->nlmsg_flags = NLM_F_REQUEST | flags;
-    return mnl_nlmsg_put_extra_header(rq->nlh, extra_len);
-}
-
 static uint8_t family_of(const struct ip_addr *a)
 {
     return ip_addr_is_v4(a) ? AF_INET : AF_INET6;
@@ -101,6 +86,7 @@ static int take_link(const struct nlmsghdr *nlh, void *ctx)
         .mtu = get_u32(attrs[IFLA_MTU]),
         .master = get_u32(attrs[IFLA_MASTER]),
         .up = ifi->ifi_flags & IFF_UP,
+        .is_loopback = ifi->ifi_flags & IFF_LOOPBACK,
         .n_packets = count_packets(attrs[IFLA_STATS64]),
     };
     copy_text(attrs[IFLA_IFNAME], link->name, sizeof(link->name));
@@ -112,30 +98,20 @@ static int take_link(const struct nlmsghdr *nlh, void *ctx)
     return 0;
 }
 
-static int get_link(struct netlink *nl, const char *name, unsigned ifindex, struct rtnl_link *ret)
-{
-    struct rtnl_link link = {0};
-    struct request rq;
-    struct ifinfomsg *ifi = start_request(&rq, RTM_GETLINK, NLM_F_ACK, sizeof(*ifi));
-    int r;
-
-    ifi->ifi_index = (int)ifindex;
-    if (name)
-        mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
-    r = netlink_request(nl, rq.nlh, take_link, &link);
-    if (r == -ENODEV)
-        return RTNL_E_ABSENT;
-    if (r < 0)
-        return r;
-    if (link.ifindex == 0)
-        return RTNL_E_ABSENT;
-    *ret = link;
-    return 0;
-}
-
 int rtnl_find_link(struct netlink *nl, const char *name, struct rtnl_link *ret)
 {
-    return get_link(nl, name, 0, ret);
+    struct rtnl_link link = {0};
+    struct netlink_message rq;
+    int r;
+
+    (void)netlink_start(&rq, RTM_GETLINK, NLM_F_ACK, sizeof(struct ifinfomsg));
+    mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
+    r = netlink_request(nl, rq.nlh, take_link, &link);
+    if (r == -ENODEV || (r >= 0 && link.ifindex == 0))
+        return RTNL_E_ABSENT;
+    if (r >= 0)
+        *ret = link;
+    return r;
 }
 
 struct link_walk {
@@ -155,33 +131,35 @@ static int pass_link(const struct nlmsghdr *nlh, void *ctx)
     return w->fn(&link, w->ctx);
 }
 
-int rtnl_each_link(struct netlink *nl, rtnl_link_fn fn, void *ctx)
+int rtnl_each_link(struct netlink *nl, unsigned bridge, rtnl_link_fn fn, void *ctx)
 {
-    struct link_walk w = {.fn = fn, .ctx = ctx};
-    struct request rq;
+    struct link_walk w = {.fn = fn, .ctx = ctx, .master = bridge};
+    struct netlink_message rq;
 
-    (void)start_request(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    (void)netlink_start(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    /* The kernel passes the others over; what it sends all the same, pass_link() does. */
+    if (bridge) {
+        mnl_attr_put_u32(rq.nlh, IFLA_MASTER, bridge);
+        mnl_attr_put_u32(rq.nlh, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+    }
     return netlink_request(nl, rq.nlh, pass_link, &w);
 }
 
-int rtnl_each_port(struct netlink *nl, unsigned bridge, rtnl_link_fn fn, void *ctx)
+/* Begins a change of a link. */
+static struct ifinfomsg *start_change(struct netlink_message *rq, uint16_t type, unsigned ifindex)
 {
-    struct link_walk w = {.fn = fn, .ctx = ctx, .master = bridge};
-    struct request rq;
+    struct ifinfomsg *ifi = netlink_start(rq, type, NLM_F_ACK, sizeof(*ifi));
 
-    (void)start_request(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
-    /* The kernel passes the others over; what it sends all the same, pass_link() does. */
-    mnl_attr_put_u32(rq.nlh, IFLA_MASTER, bridge);
-    mnl_attr_put_u32(rq.nlh, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
-    return netlink_request(nl, rq.nlh, pass_link, &w);
+    ifi->ifi_index = (int)ifindex;
+    return ifi;
 }
 
 int rtnl_add_link(struct netlink *nl, const char *name, const char *kind)
 {
-    struct request rq;
+    struct netlink_message rq;
     struct nlattr *info;
 
-    (void)start_request(
+    (void)netlink_start(
         &rq, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sizeof(struct ifinfomsg));
     mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
     info = mnl_attr_nest_start(rq.nlh, IFLA_LINKINFO);
@@ -192,21 +170,19 @@ int rtnl_add_link(struct netlink *nl, const char *name, const char *kind)
 
 int rtnl_remove_link(struct netlink *nl, unsigned ifindex)
 {
-    struct request rq;
-    struct ifinfomsg *ifi = start_request(&rq, RTM_DELLINK, NLM_F_ACK, sizeof(*ifi));
+    struct netlink_message rq;
     int r;
 
-    ifi->ifi_index = (int)ifindex;
+    (void)start_change(&rq, RTM_DELLINK, ifindex);
     r = netlink_request(nl, rq.nlh, NULL, NULL);
     return r == -ENODEV ? 0 : r;
 }
 
 int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu)
 {
-    struct request rq;
-    struct ifinfomsg *ifi = start_request(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
+    struct netlink_message rq;
+    struct ifinfomsg *ifi = start_change(&rq, RTM_NEWLINK, ifindex);
 
-    ifi->ifi_index = (int)ifindex;
     ifi->ifi_change = IFF_UP;
     ifi->ifi_flags = up ? IFF_UP : 0;
     if (mtu)
@@ -216,51 +192,37 @@ int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu)
 
 int rtnl_rename_link(struct netlink *nl, unsigned ifindex, const char *name)
 {
-    struct request rq;
-    struct ifinfomsg *ifi = start_request(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
+    struct netlink_message rq;
 
-    ifi->ifi_index = (int)ifindex;
+    (void)start_change(&rq, RTM_NEWLINK, ifindex);
     mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
 int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments)
 {
-    struct request rq;
-    struct ifinfomsg *ifi = start_request(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
+    struct netlink_message rq;
 
-    ifi->ifi_index = (int)ifindex;
+    (void)start_change(&rq, RTM_NEWLINK, ifindex);
     mnl_attr_put_u32(rq.nlh, IFLA_GSO_MAX_SEGS, n_segments);
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
-static int set_source_check(struct netlink *nl, unsigned ifindex, bool accepts_own)
+int rtnl_accept_own(struct netlink *nl, unsigned ifindex)
 {
-    struct request rq;
-    struct ifinfomsg *ifi = start_request(&rq, RTM_SETLINK, NLM_F_ACK, sizeof(*ifi));
+    struct netlink_message rq;
     struct nlattr *families, *inet, *conf;
 
-    ifi->ifi_index = (int)ifindex;
+    (void)start_change(&rq, RTM_SETLINK, ifindex);
     families = mnl_attr_nest_start(rq.nlh, IFLA_AF_SPEC);
     inet = mnl_attr_nest_start(rq.nlh, AF_INET);
     conf = mnl_attr_nest_start(rq.nlh, IFLA_INET_CONF);
     mnl_attr_put_u32(rq.nlh, IPV4_DEVCONF_RP_FILTER, RP_FILTER_LOOSE);
-    if (accepts_own)
-        mnl_attr_put_u32(rq.nlh, IPV4_DEVCONF_ACCEPT_LOCAL, 1);
+    mnl_attr_put_u32(rq.nlh, IPV4_DEVCONF_ACCEPT_LOCAL, 1);
     mnl_attr_nest_end(rq.nlh, conf);
     mnl_attr_nest_end(rq.nlh, inet);
     mnl_attr_nest_end(rq.nlh, families);
     return netlink_request(nl, rq.nlh, NULL, NULL);
-}
-
-int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex)
-{
-    return set_source_check(nl, ifindex, false);
-}
-
-int rtnl_accept_own(struct netlink *nl, unsigned ifindex)
-{
-    return set_source_check(nl, ifindex, true);
 }
 
 /** The largest so far. */
@@ -280,28 +242,21 @@ static bool is_tunnel(const char *kind)
     return false;
 }
 
-static int weigh_link(const struct nlmsghdr *nlh, void *ctx)
+static int weigh_link(const struct rtnl_link *link, void *ctx)
 {
-    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
-    struct rtnl_link link = {0};
     struct link_search *s = ctx;
 
-    (void)take_link(nlh, &link);
-    if (link.ifindex == 0 || link.ifindex == s->own || !link.up || is_tunnel(link.kind) ||
-        ifi->ifi_flags & IFF_LOOPBACK)
-        return 0;
-    s->mtu = link.mtu > s->mtu ? link.mtu : s->mtu;
+    if (link->ifindex != s->own && link->up && !link->is_loopback && !is_tunnel(link->kind) &&
+        link->mtu > s->mtu)
+        s->mtu = link->mtu;
     return 0;
 }
 
 int rtnl_largest_mtu(struct netlink *nl, unsigned own, unsigned *ret)
 {
     struct link_search s = {.own = own};
-    struct request rq;
-    int r;
+    int r = rtnl_each_link(nl, 0, weigh_link, &s);
 
-    (void)start_request(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
-    r = netlink_request(nl, rq.nlh, weigh_link, &s);
     if (r == 0)
         *ret = s.mtu;
     return r;
@@ -312,8 +267,8 @@ int rtnl_largest_mtu(struct netlink *nl, unsigned own, unsigned *ret)
 static int change_address(struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex,
     const struct ip_prefix *a, uint32_t address_flags)
 {
-    struct request rq;
-    struct ifaddrmsg *ifa = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*ifa));
+    struct netlink_message rq;
+    struct ifaddrmsg *ifa = netlink_start(&rq, type, NLM_F_ACK | flags, sizeof(*ifa));
 
     ifa->ifa_family = family_of(&a->addr);
     ifa->ifa_prefixlen = a->len;
@@ -374,21 +329,13 @@ static int take_address(const struct nlmsghdr *nlh, void *ctx)
 int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
 {
     struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex};
-    struct request rq;
+    struct netlink_message rq;
 
-    (void)start_request(&rq, RTM_GETADDR, NLM_F_DUMP, sizeof(struct ifaddrmsg));
+    (void)netlink_start(&rq, RTM_GETADDR, NLM_F_DUMP, sizeof(struct ifaddrmsg));
     return netlink_request(nl, rq.nlh, take_address, &w);
 }
 
 /* ---- routes --------------------------------------------------------------------------------- */
-
-/** What may be said of a route beside where it leads; zero: nothing. */
-struct route_options {
-    uint8_t protocol; /* 0: static */
-    uint32_t table;   /* 0: the main one */
-    uint32_t metric;
-    struct rtnl_metrics metrics;
-};
 
 static void put_metrics(struct nlmsghdr *nlh, const struct rtnl_metrics *m)
 {
@@ -405,10 +352,12 @@ static void put_metrics(struct nlmsghdr *nlh, const struct rtnl_metrics *m)
 }
 
 static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex,
-    const struct ip_prefix *dst, const struct route_options *opt)
+    const struct ip_prefix *dst, const struct rtnl_route *route)
 {
-    struct request rq;
-    struct rtmsg *rtm = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*rtm));
+    static const struct rtnl_route plain = {0};
+    const struct rtnl_route *opt = route ? route : &plain;
+    struct netlink_message rq;
+    struct rtmsg *rtm = netlink_start(&rq, type, NLM_F_ACK | flags, sizeof(*rtm));
 
     rtm->rtm_family = family_of(&dst->addr);
     rtm->rtm_dst_len = dst->len;
@@ -431,66 +380,24 @@ static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsig
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
-int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
+int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_route *route)
 {
-    return rtnl_add_route_behind(nl, ifindex, dst, 0, &(struct rtnl_metrics){0});
-}
-
-int rtnl_add_route_behind(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
-    uint32_t metric, const struct rtnl_metrics *metrics)
-{
-    const struct route_options opt = {.metric = metric, .metrics = *metrics};
-    int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst, &opt);
+    int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst, route);
 
     return r == -EEXIST ? 0 : r;
 }
 
-int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
+int rtnl_set_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_route *route)
 {
-    static const struct route_options any = {0};
-    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &any);
-
-    return r == -ESRCH ? 0 : r;
+    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, route);
 }
 
-int rtnl_set_block_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
-    const struct rtnl_metrics *metrics)
+int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_route *route)
 {
-    const struct route_options opt = {.metrics = *metrics};
-
-    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
-}
-
-int rtnl_set_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
-    const struct rtnl_metrics *metrics)
-{
-    const struct route_options opt = {.protocol = RTNL_PEER_ROUTES, .metrics = *metrics};
-
-    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
-}
-
-int rtnl_remove_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
-{
-    static const struct route_options ours = {.protocol = RTNL_PEER_ROUTES};
-    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &ours);
-
-    return r == -ESRCH ? 0 : r;
-}
-
-int rtnl_set_table_route(struct netlink *nl, unsigned ifindex, uint32_t table,
-    const struct ip_prefix *dst, const struct rtnl_metrics *metrics)
-{
-    const struct route_options opt = {
-        .protocol = RTNL_PEER_ROUTES, .table = table, .metrics = *metrics};
-
-    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
-}
-
-int rtnl_remove_table_route(
-    struct netlink *nl, unsigned ifindex, uint32_t table, const struct ip_prefix *dst)
-{
-    const struct route_options opt = {.protocol = RTNL_PEER_ROUTES, .table = table};
-    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &opt);
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, route);
 
     return r == -ESRCH ? 0 : r;
 }
@@ -530,26 +437,14 @@ static int take_route(const struct nlmsghdr *nlh, void *ctx)
     return w->fn(&entry, w->ctx);
 }
 
-static int walk_routes(struct netlink *nl, struct walk *w)
+int rtnl_each_route(
+    struct netlink *nl, unsigned ifindex, bool all_tables, rtnl_entry_fn fn, void *ctx)
 {
-    struct request rq;
+    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex, .all_tables = all_tables};
+    struct netlink_message rq;
 
-    (void)start_request(&rq, RTM_GETROUTE, NLM_F_DUMP, sizeof(struct rtmsg));
-    return netlink_request(nl, rq.nlh, take_route, w);
-}
-
-int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
-{
-    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex};
-
-    return walk_routes(nl, &w);
-}
-
-int rtnl_each_table_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
-{
-    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex, .all_tables = true};
-
-    return walk_routes(nl, &w);
+    (void)netlink_start(&rq, RTM_GETROUTE, NLM_F_DUMP, sizeof(struct rtmsg));
+    return netlink_request(nl, rq.nlh, take_route, &w);
 }
 
 /* How the kernel would send a packet. */
@@ -573,9 +468,9 @@ static int take_way(const struct nlmsghdr *nlh, void *ctx)
 }
 
 /* Begins the question for the way to @dst. */
-static struct rtmsg *start_way(struct request *rq, const struct ip_addr *dst)
+static struct rtmsg *start_way(struct netlink_message *rq, const struct ip_addr *dst)
 {
-    struct rtmsg *rtm = start_request(rq, RTM_GETROUTE, NLM_F_ACK, sizeof(*rtm));
+    struct rtmsg *rtm = netlink_start(rq, RTM_GETROUTE, NLM_F_ACK, sizeof(*rtm));
 
     rtm->rtm_family = family_of(dst);
     rtm->rtm_dst_len = ip_addr_is_v4(dst) ? 32 : 128;
@@ -583,7 +478,7 @@ static struct rtmsg *start_way(struct request *rq, const struct ip_addr *dst)
     return rtm;
 }
 
-static int ask_way(struct netlink *nl, struct request *rq, struct way *ret)
+static int ask_way(struct netlink *nl, struct netlink_message *rq, struct way *ret)
 {
     int r = netlink_request(nl, rq->nlh, take_way, ret);
 
@@ -593,7 +488,7 @@ static int ask_way(struct netlink *nl, struct request *rq, struct way *ret)
 int rtnl_source_for(struct netlink *nl, const struct ip_addr *dst, struct ip_addr *ret)
 {
     struct way way = {0};
-    struct request rq;
+    struct netlink_message rq;
     int r;
 
     (void)start_way(&rq, dst);
@@ -608,7 +503,7 @@ int rtnl_source_for(struct netlink *nl, const struct ip_addr *dst, struct ip_add
 int rtnl_way_out(struct netlink *nl, const struct rtnl_flow *flow, unsigned *ret)
 {
     struct way way = {0};
-    struct request rq;
+    struct netlink_message rq;
     int r;
 
     start_way(&rq, &flow->to.addr)->rtm_src_len = ip_addr_is_v4(&flow->from) ? 32 : 128;

@@ -23,8 +23,9 @@ struct netlink;
 struct rtnl_link {
     unsigned ifindex;
     unsigned mtu;
-    unsigned master;     /* the bridge or bond that it is a port of; 0: none */
-    bool up;             /* administratively */
+    unsigned master; /* the bridge or bond that it is a port of; 0: none */
+    bool up;         /* administratively */
+    bool is_loopback;
     uint64_t n_packets;  /* that went in or out so far; may start again with the interface */
     char name[IFNAMSIZ]; /* now; it may be renamed */
     char kind[16];       /* "wireguard", "tun", ...; "" for hardware */
@@ -36,11 +37,8 @@ int rtnl_find_link(struct netlink *nl, const char *name, struct rtnl_link *ret);
 /** rtnl_link_fn - takes one; negative errno ends the walk. */
 typedef int (*rtnl_link_fn)(const struct rtnl_link *link, void *ctx);
 
-/** rtnl_each_link() - all links. 0 or negative errno. */
-int rtnl_each_link(struct netlink *nl, rtnl_link_fn fn, void *ctx);
-
-/** rtnl_each_port() - the links that are ports of that bridge. 0 or negative errno. */
-int rtnl_each_port(struct netlink *nl, unsigned bridge, rtnl_link_fn fn, void *ctx);
+/** rtnl_each_link() - the ports of that bridge; @bridge 0: all links. 0 or negative errno. */
+int rtnl_each_link(struct netlink *nl, unsigned bridge, rtnl_link_fn fn, void *ctx);
 
 /** rtnl_add_link() - @kind: "wireguard", "bridge". 0 or negative errno: -EOPNOTSUPP, -EEXIST. */
 int rtnl_add_link(struct netlink *nl, const char *name, const char *kind);
@@ -63,19 +61,12 @@ int rtnl_rename_link(struct netlink *nl, unsigned ifindex, const char *name);
 int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments);
 
 /**
- * rtnl_loosen_source_check() - take packets whose answers would leave by another interface
- *
- * Sets the reverse-path filter (RFC 3704) from strict to loose where it is on. It is set by
- * netlink, because /proc/sys may be read-only for a service. 0 or negative errno.
- */
-int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex);
-
-/**
  * rtnl_accept_own() - take packets that come in by this interface from an address of this machine
  *
  * A hub and a member on one machine speak through their tunnels, as with everybody else. Without
- * this the kernel takes such a packet for a forged one. Loosens the source check as well. It is for
- * IPv4; IPv6 has neither check. 0 or negative errno.
+ * this the kernel takes such a packet for a forged one. Sets the reverse-path filter (RFC 3704)
+ * from strict to loose as well, where it is on. It is set by netlink, because /proc/sys may be
+ * read-only for a service, and is for IPv4; IPv6 has neither check. 0 or negative errno.
  */
 int rtnl_accept_own(struct netlink *nl, unsigned ifindex);
 
@@ -102,11 +93,7 @@ int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_pr
 /** rtnl_add_bare_address() - the same, but the kernel makes no route to its block. */
 int rtnl_add_bare_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
 
-/** rtnl_add_route(), rtnl_remove_route() - @dst through the interface, in the main table. */
-int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
-int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
-
-/** Protocol number of the routes that rtnl_set_peer_route() makes, to recognise them by. */
+/** Protocol number of the routes to single peers, to recognise them by. */
 #define RTNL_PEER_ROUTES 87
 
 /** What a route says of the packets that take it; 0: nothing. */
@@ -115,32 +102,29 @@ struct rtnl_metrics {
     uint32_t advmss; /* the MSS that this end's TCP announces */
 };
 
-/**
- * rtnl_add_route_behind() - a route that is used after any of the same block with a lower metric
- *
- * Sockets that are bound to the interface use it all the same. Return: 0 or negative errno.
- */
-int rtnl_add_route_behind(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
-    uint32_t metric, const struct rtnl_metrics *metrics);
-
-/** rtnl_set_block_route() - @dst through the interface; replaces a route to the same @dst. */
-int rtnl_set_block_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
-    const struct rtnl_metrics *metrics);
-
-/** rtnl_set_peer_route(), rtnl_remove_peer_route() - the same, marked. 0 or negative errno. */
-int rtnl_set_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
-    const struct rtnl_metrics *metrics);
-int rtnl_remove_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
+/** What is said of a route beside where it leads; zero: nothing. */
+struct rtnl_route {
+    uint32_t table;  /* 0: the main one */
+    uint32_t metric; /* a route of the same block with a lower one comes first */
+    struct rtnl_metrics metrics;
+    uint8_t protocol; /* who made it; 0: static, or to remove, whoever */
+};
 
 /**
- * rtnl_set_table_route(), rtnl_remove_table_route() - the same in a table of its own
+ * rtnl_add_route(), rtnl_set_route(), rtnl_remove_route() - @dst through the interface
+ * @route:	NULL: nothing is said of it
  *
- * 0 or negative errno.
+ * To set it replaces a route to the same @dst, to add it does not. Sockets that are bound to the
+ * interface use it whatever its metric.
+ *
+ * Return: 0 or negative errno.
  */
-int rtnl_set_table_route(struct netlink *nl, unsigned ifindex, uint32_t table,
-    const struct ip_prefix *dst, const struct rtnl_metrics *metrics);
-int rtnl_remove_table_route(
-    struct netlink *nl, unsigned ifindex, uint32_t table, const struct ip_prefix *dst);
+int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_route *route);
+int rtnl_set_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_route *route);
+int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_route *route);
 
 /** The mark of what WireGuard itself sends, while there are routes that it must not take. */
 #define RTNL_OUTER_MARK 0x57460087u
@@ -194,15 +178,14 @@ typedef int (*rtnl_entry_fn)(const struct rtnl_entry *entry, void *ctx);
 /** rtnl_each_address() - of one interface; @ifindex 0: of all. 0 or negative errno. */
 int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
 
-/** rtnl_each_route() - main table, both families; of one interface; @ifindex 0: of all. */
-int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
-
-/** rtnl_each_table_route() - the same for all tables, with the kernel's table "local". */
-int rtnl_each_table_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
+/** rtnl_each_route() - both families; of one interface; @ifindex 0: of all. @all_tables: not of the
+ * main table alone but of all, with the kernel's "local". 0 or negative errno. */
+int rtnl_each_route(
+    struct netlink *nl, unsigned ifindex, bool all_tables, rtnl_entry_fn fn, void *ctx);
 
 /**
  * rtnl_check_free() - is no part of a block in use on this machine?
- * @own:	our own interface, whose entries do not count; 0: none
+ * @own:	our own interfaces, whose entries do not count
  *
  * A route that covers half of all addresses or more is a way out to the world,
  * not a use of the block.
@@ -210,10 +193,7 @@ int rtnl_each_table_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn
  * Return: 0; -EADDRINUSE with words that name the block, and the address or
  * route with its interface; or another negative errno.
  */
-int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, unsigned own, struct err *e);
-
-/** rtnl_check_free_but() - the same with any number of own interfaces. */
-int rtnl_check_free_but(struct netlink *nl, const struct ip_prefix *block, const unsigned *own,
+int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, const unsigned *own,
     size_t n_own, struct err *e);
 
 /**

@@ -65,12 +65,7 @@ int rtnl_find_address(struct netlink *nl, const struct ip_addr *a, unsigned *ret
     return h.ifindex != 0 ? 0 : RTNL_E_ABSENT;
 }
 
-int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, unsigned own, struct err *e)
-{
-    return rtnl_check_free_but(nl, block, &own, own ? 1 : 0, e);
-}
-
-int rtnl_check_free_but(struct netlink *nl, const struct ip_prefix *block, const unsigned *own,
+int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, const unsigned *own,
     size_t n_own, struct err *e)
 {
     struct search s = {.block = block, .own = own, .n_own = n_own};
@@ -80,7 +75,7 @@ int rtnl_check_free_but(struct netlink *nl, const struct ip_prefix *block, const
     int r = rtnl_each_address(nl, 0, look_at, &s);
 
     if (r == 0 && !s.found)
-        r = rtnl_each_route(nl, 0, look_at, &s);
+        r = rtnl_each_route(nl, 0, false, look_at, &s);
     if (r < 0)
         return err_set(e, r, "the routes of this machine cannot be read: %s", strerror(-r));
     if (!s.found)

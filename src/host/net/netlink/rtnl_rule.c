@@ -16,26 +16,22 @@
 static int change_rule(
     struct netlink *nl, uint16_t type, uint16_t flags, bool v4, const struct rtnl_rule *rule)
 {
-    _Alignas(struct nlmsghdr) char buf[256];
-    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-    struct fib_rule_hdr *frh;
+    struct netlink_message rq;
+    struct fib_rule_hdr *frh = netlink_start(&rq, type, NLM_F_ACK | flags, sizeof(*frh));
 
-    nlh->nlmsg_type = type;
-    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-    frh = mnl_nlmsg_put_extra_header(nlh, sizeof(*frh));
     frh->family = v4 ? AF_INET : AF_INET6;
     frh->action = FR_ACT_TO_TBL;
-    mnl_attr_put_u32(nlh, FRA_TABLE, rule->table);
-    mnl_attr_put_u32(nlh, FRA_PRIORITY, rule->priority);
+    mnl_attr_put_u32(rq.nlh, FRA_TABLE, rule->table);
+    mnl_attr_put_u32(rq.nlh, FRA_PRIORITY, rule->priority);
     if (rule->mark != 0) {
         frh->flags = FIB_RULE_INVERT;
-        mnl_attr_put_u32(nlh, FRA_FWMARK, rule->mark);
-        mnl_attr_put_u32(nlh, FRA_FWMASK, UINT32_MAX);
+        mnl_attr_put_u32(rq.nlh, FRA_FWMARK, rule->mark);
+        mnl_attr_put_u32(rq.nlh, FRA_FWMASK, UINT32_MAX);
     } else {
         frh->src_len = v4 ? 32 : 128;
-        mnl_attr_put(nlh, FRA_SRC, v4 ? 4 : 16, v4 ? &rule->from.b[12] : rule->from.b);
+        mnl_attr_put(rq.nlh, FRA_SRC, v4 ? 4 : 16, v4 ? &rule->from.b[12] : rule->from.b);
     }
-    return netlink_request(nl, nlh, NULL, NULL);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
 uint32_t rtnl_table_of(const char *interface)
@@ -94,20 +90,14 @@ static int compare_rule(const struct nlmsghdr *nlh, void *ctx)
 
 int rtnl_find_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule)
 {
-    _Alignas(struct nlmsghdr) char buf[64];
-    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+    struct netlink_message rq;
+    struct fib_rule_hdr *frh = netlink_start(&rq, RTM_GETRULE, NLM_F_DUMP, sizeof(*frh));
     struct search s = {.rule = rule, .v4 = v4};
-    struct fib_rule_hdr *frh;
     int r;
 
-    nlh->nlmsg_type = RTM_GETRULE;
-    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-    frh = mnl_nlmsg_put_extra_header(nlh, sizeof(*frh));
     frh->family = v4 ? AF_INET : AF_INET6;
-    r = netlink_request(nl, nlh, compare_rule, &s);
-    if (r < 0)
-        return r;
-    return s.found ? 0 : RTNL_E_ABSENT;
+    r = netlink_request(nl, rq.nlh, compare_rule, &s);
+    return r == 0 && !s.found ? RTNL_E_ABSENT : r;
 }
 
 int rtnl_add_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule)

@@ -81,7 +81,7 @@ static unsigned count_routes(struct netlink *nl, unsigned ifindex, const char *t
 {
     struct count c = {.wanted = netns_prefix(text)};
 
-    assert_int_equal(rtnl_each_route(nl, ifindex, count_entry, &c), 0);
+    assert_int_equal(rtnl_each_route(nl, ifindex, false, count_entry, &c), 0);
     return c.n;
 }
 
@@ -101,7 +101,7 @@ static void test_addresses_and_routes(void **state)
         for (unsigned again = 0; again < 2; again++) {
             assert_int_equal(rtnl_add_address(nl, link.ifindex, &a), 0);
             assert_int_equal(count_addresses(nl, link.ifindex, addresses[i]), 1);
-            assert_int_equal(rtnl_add_route(nl, link.ifindex, &dst), 0);
+            assert_int_equal(rtnl_add_route(nl, link.ifindex, &dst, NULL), 0);
             assert_int_equal(count_routes(nl, link.ifindex, routes[i]), 1);
         }
         assert_int_equal(count_addresses(nl, link.ifindex + 1, addresses[i]), 0);
@@ -110,7 +110,7 @@ static void test_addresses_and_routes(void **state)
         assert_int_equal(count_routes(nl, 0, ip_prefix_format(&dst, text)), 1);
         dst = netns_prefix(routes[i]);
         for (unsigned again = 0; again < 2; again++) {
-            assert_int_equal(rtnl_remove_route(nl, link.ifindex, &dst), 0);
+            assert_int_equal(rtnl_remove_route(nl, link.ifindex, &dst, NULL), 0);
             assert_int_equal(rtnl_remove_address(nl, link.ifindex, &a), 0);
         }
         assert_int_equal(count_addresses(nl, 0, addresses[i]), 0);
@@ -126,6 +126,7 @@ static void test_route_behind(void **state)
     struct rtnl_link first = add_link(nl, "weft0");
     struct rtnl_link second = add_link(nl, "weft1");
     unsigned own[2] = {first.ifindex, second.ifindex};
+    const struct rtnl_route behind = {.metric = 2000};
 
     assert_int_equal(rtnl_set_link(nl, first.ifindex, true, 0), 0);
     assert_int_equal(rtnl_set_link(nl, second.ifindex, true, 0), 0);
@@ -133,13 +134,12 @@ static void test_route_behind(void **state)
         struct ip_prefix dst = netns_prefix(blocks[i]);
         struct err e = ERR_NULL;
 
-        assert_int_equal(rtnl_add_route(nl, first.ifindex, &dst), 0);
-        assert_int_equal(
-            rtnl_add_route_behind(nl, second.ifindex, &dst, 2000, &(struct rtnl_metrics){0}), 0);
+        assert_int_equal(rtnl_add_route(nl, first.ifindex, &dst, NULL), 0);
+        assert_int_equal(rtnl_add_route(nl, second.ifindex, &dst, &behind), 0);
         assert_int_equal(count_routes(nl, first.ifindex, blocks[i]), 1);
         assert_int_equal(count_routes(nl, second.ifindex, blocks[i]), 1);
-        assert_int_equal(rtnl_check_free(nl, &dst, first.ifindex, &e), -EADDRINUSE);
-        assert_int_equal(rtnl_check_free_but(nl, &dst, own, 2, &e), 0);
+        assert_int_equal(rtnl_check_free(nl, &dst, own, 1, &e), -EADDRINUSE);
+        assert_int_equal(rtnl_check_free(nl, &dst, own, 2, &e), 0);
     }
 }
 
@@ -149,7 +149,7 @@ static void test_source_check(void **state)
     struct rtnl_link link = add_link(nl, "weft0");
     FILE *f;
 
-    assert_int_equal(rtnl_loosen_source_check(nl, link.ifindex), 0);
+    assert_int_equal(rtnl_accept_own(nl, link.ifindex), 0);
     f = fopen("/proc/sys/net/ipv4/conf/weft0/rp_filter", "r");
     assert_non_null(f);
     assert_int_equal(fgetc(f), '2');
@@ -187,14 +187,14 @@ static void test_check_free(void **state)
     }
     for (size_t i = 0; i < sizeof(lan_routes) / sizeof(*lan_routes); i++) {
         p = netns_prefix(lan_routes[i]);
-        assert_int_equal(rtnl_add_route(nl, lan.ifindex, &p), 0);
+        assert_int_equal(rtnl_add_route(nl, lan.ifindex, &p, NULL), 0);
     }
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct err e = ERR_NULL;
         int r;
 
         p = netns_prefix(cases[i].block);
-        r = rtnl_check_free(nl, &p, own.ifindex, &e);
+        r = rtnl_check_free(nl, &p, &own.ifindex, 1, &e);
         assert_int_equal(r, cases[i].says ? -EADDRINUSE : 0);
         assert_string_equal(e.text, cases[i].says ? cases[i].says : "");
     }
@@ -234,10 +234,10 @@ static void test_way_out(void **state)
     }
     assert_int_equal(rtnl_way_out(nl, &flow, &ifindex), RTNL_E_ABSENT);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(rtnl_add_route(nl, links[i].ifindex, &far), 0);
+        assert_int_equal(rtnl_add_route(nl, links[i].ifindex, &far, NULL), 0);
         assert_int_equal(rtnl_way_out(nl, &flow, &ifindex), 0);
         assert_int_equal(ifindex, links[i].ifindex);
-        assert_int_equal(rtnl_remove_route(nl, links[i].ifindex, &far), 0);
+        assert_int_equal(rtnl_remove_route(nl, links[i].ifindex, &far, NULL), 0);
     }
 }
 
@@ -250,6 +250,7 @@ static void test_rule_of_a_source(void **state)
     struct ip_prefix far = netns_prefix("203.0.113.0/24");
     struct rtnl_rule rule = {.table = rtnl_table_of("lan1"), .from = own[1].addr, .priority = 5186};
     struct rtnl_rule other = rule;
+    const struct rtnl_route route = {.table = rule.table, .protocol = RTNL_PEER_ROUTES};
     unsigned ifindex = 0;
 
     if (emulated_lacks("rules of routing"))
@@ -262,12 +263,10 @@ static void test_rule_of_a_source(void **state)
         assert_int_equal(rtnl_set_link(nl, links[i].ifindex, true, 0), 0);
         assert_int_equal(rtnl_add_address(nl, links[i].ifindex, &own[i]), 0);
         if (i == 0) {
-            assert_int_equal(rtnl_add_route(nl, links[i].ifindex, &far), 0);
+            assert_int_equal(rtnl_add_route(nl, links[i].ifindex, &far, NULL), 0);
         } else {
             assert_int_equal(rtnl_find_rule(nl, true, &rule), RTNL_E_ABSENT);
-            assert_int_equal(rtnl_set_table_route(
-                                 nl, links[i].ifindex, rule.table, &far, &(struct rtnl_metrics){0}),
-                0);
+            assert_int_equal(rtnl_set_route(nl, links[i].ifindex, &far, &route), 0);
             assert_int_equal(rtnl_add_rule(nl, true, &rule), 0);
             assert_int_equal(rtnl_add_rule(nl, true, &rule), 0);
             assert_int_equal(rtnl_find_rule(nl, true, &rule), 0);
@@ -309,7 +308,7 @@ static struct found walk_for(struct netlink *nl, unsigned ifindex, const char *t
 {
     struct found f = {.prefix = netns_prefix(text)};
 
-    assert_int_equal(rtnl_each_route(nl, ifindex, find_route, &f), 0);
+    assert_int_equal(rtnl_each_route(nl, ifindex, false, find_route, &f), 0);
     return f;
 }
 
@@ -318,7 +317,9 @@ static void test_route_metrics(void **state)
     static const char *const blocks[] = {"10.42.0.0/16", "fd5a::/64"};
     static const char *const addresses[] = {"10.42.0.1/16", "fd5a::1/64"};
     static const char *const hosts[] = {"10.42.0.9/32", "fd5a::9/128"};
-    static const struct rtnl_metrics base = {.mtu = 1408}, more = {8928, 8800}, less = {1280, 8800};
+    static const struct rtnl_route base = {.metrics = {.mtu = 1408}},
+                                   more = {.metrics = {8928, 8800}, .protocol = RTNL_PEER_ROUTES},
+                                   less = {.metrics = {1280, 8800}, .protocol = RTNL_PEER_ROUTES};
     struct netlink *nl = netns_need(state);
     struct rtnl_link link = add_link(nl, "weft0");
 
@@ -330,10 +331,10 @@ static void test_route_metrics(void **state)
 
         assert_int_equal(rtnl_add_bare_address(nl, link.ifindex, &address), 0);
         assert_int_equal(walk_for(nl, link.ifindex, blocks[i]).n, 0);
-        assert_int_equal(rtnl_set_block_route(nl, link.ifindex, &block, &base), 0);
-        assert_int_equal(rtnl_set_peer_route(nl, link.ifindex, &host, &more), 0);
+        assert_int_equal(rtnl_set_route(nl, link.ifindex, &block, &base), 0);
+        assert_int_equal(rtnl_set_route(nl, link.ifindex, &host, &more), 0);
         /* Another value replaces the route; it does not come beside it. */
-        assert_int_equal(rtnl_set_peer_route(nl, link.ifindex, &host, &less), 0);
+        assert_int_equal(rtnl_set_route(nl, link.ifindex, &host, &less), 0);
         f = walk_for(nl, link.ifindex, blocks[i]);
         assert_int_equal(f.n, 1);
         assert_int_equal(f.entry.metrics.mtu, 1408);
@@ -344,11 +345,11 @@ static void test_route_metrics(void **state)
         assert_int_equal(f.entry.metrics.mtu, 1280);
         assert_int_equal(f.entry.metrics.advmss, 8800);
         assert_int_equal(f.entry.protocol, RTNL_PEER_ROUTES);
-        assert_int_equal(rtnl_remove_peer_route(nl, link.ifindex, &host), 0);
-        assert_int_equal(rtnl_remove_peer_route(nl, link.ifindex, &host), 0);
+        assert_int_equal(rtnl_remove_route(nl, link.ifindex, &host, &less), 0);
+        assert_int_equal(rtnl_remove_route(nl, link.ifindex, &host, &less), 0);
         assert_int_equal(walk_for(nl, link.ifindex, hosts[i]).n, 0);
         /* Somebody else's is left alone. */
-        assert_int_equal(rtnl_remove_peer_route(nl, link.ifindex, &block), 0);
+        assert_int_equal(rtnl_remove_route(nl, link.ifindex, &block, &less), 0);
         assert_int_equal(walk_for(nl, link.ifindex, blocks[i]).n, 1);
     }
 }

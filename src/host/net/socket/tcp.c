@@ -206,18 +206,15 @@ static int tell(const struct nlmsghdr *nlh, void *ctx)
 
 static int list(struct netlink *nl, uint8_t family, netlink_fn fn, void *ctx)
 {
-    _Alignas(struct nlmsghdr) char buf[256];
-    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-    struct inet_diag_req_v2 *rq;
+    struct netlink_message message;
+    struct inet_diag_req_v2 *rq =
+        netlink_start(&message, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, sizeof(*rq));
 
-    nlh->nlmsg_type = SOCK_DIAG_BY_FAMILY;
-    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-    rq = mnl_nlmsg_put_extra_header(nlh, sizeof(*rq));
     rq->sdiag_family = family;
     rq->sdiag_protocol = IPPROTO_TCP;
     rq->idiag_ext = 1u << (INET_DIAG_INFO - 1);
     rq->idiag_states = STATES;
-    return netlink_request(nl, nlh, fn, ctx);
+    return netlink_request(nl, message.nlh, fn, ctx);
 }
 
 /* A list that changed underneath has to be made anew, since it may lack some. */

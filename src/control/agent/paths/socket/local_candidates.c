@@ -264,15 +264,15 @@ int address_watch_look(struct address_watch *aw, const char *interface,
     if (r == 0)
         look.overlay = link.ifindex;
     if (r >= 0)
-        r = rtnl_each_link(&aw->nl, take_link, &look);
+        r = rtnl_each_link(&aw->nl, 0, take_link, &look);
     if (r >= 0)
         r = rtnl_each_address(&aw->nl, 0, take_address, &look);
     if (r >= 0)
-        r = rtnl_each_route(&aw->nl, 0, take_route, &look);
+        r = rtnl_each_route(&aw->nl, 0, false, take_route, &look);
     if (r >= 0 && look.n_others > 0)
-        r = rtnl_each_route(&aw->nl, 0, take_other_block, &look);
+        r = rtnl_each_route(&aw->nl, 0, false, take_other_block, &look);
     if (r >= 0 && look.found.others.n > 0)
-        r = rtnl_each_route(&aw->nl, 0, take_outside, &look);
+        r = rtnl_each_route(&aw->nl, 0, false, take_outside, &look);
     if (r >= 0)
         *ret = look.found;
     return r < 0 ? r : 0;

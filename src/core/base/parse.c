@@ -133,6 +133,15 @@ int parse_name(const char *text, const char *what, struct err *e)
         text);
 }
 
+size_t parse_word(const char *text, const char *const words[], size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && (!text || strcmp(text, words[i]) != 0))
+        i++;
+    return i;
+}
+
 double parse_decimal(const char *text, char **ret_end)
 {
     *ret_end = (char *)text;

@@ -47,6 +47,9 @@ int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
  */
 int parse_name(const char *text, const char *what, struct err *e);
 
+/** parse_word() - the place of @text among @words; @n: it is none of them, or NULL. */
+size_t parse_word(const char *text, const char *const words[], size_t n);
+
 /**
  * parse_decimal() - the number that a text begins with, as people write amounts: "12", "2.5", "7e9"
  * @ret_end:	gives what stands behind it; @text itself when it begins with none

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "base/secret.h"
 
 /* ---- text that grows ---- */
@@ -377,37 +378,18 @@ void table_deinit(struct table *t)
     *t = (struct table){.n_columns = t->n_columns};
 }
 
-static bool make_space(struct table *t)
-{
-    size_t cap = t->cap ? t->cap * 2 : 64;
-    char **grown;
-
-    if (t->n < t->cap)
-        return true;
-    grown = realloc(t->cells, cap * sizeof(*grown));
-    if (!grown)
-        return false;
-    t->cells = grown;
-    t->cap = cap;
-    return true;
-}
-
 void table_add(struct table *t, const char *fmt, ...)
 {
-    char *text = NULL;
+    char **cells = sorted_open(t->cells, t->n, sizeof(*cells), t->n, &t->cap);
     va_list ap;
-    int n;
 
+    t->cells = cells ? cells : t->cells;
     va_start(ap, fmt);
-    n = vasprintf(&text, fmt, ap);
-    va_end(ap);
-    if (n < 0 || !make_space(t)) {
-        if (n >= 0)
-            free(text);
+    if (!cells || vasprintf(&cells[t->n], fmt, ap) < 0)
         t->failed = true;
-        return;
-    }
-    t->cells[t->n++] = text;
+    else
+        t->n++;
+    va_end(ap);
 }
 
 static size_t width_of(const struct table *t, unsigned column)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 
 /* Whitepaper 5.4. */
 const struct noise_profile noise_profile_wireguard = {
@@ -82,10 +83,9 @@ _Static_assert(sizeof(pin_names) / sizeof(*pin_names) == PIN_N, "a name each");
 
 bool pin_parse(enum pin *ret, const char *text)
 {
-    for (int i = 0; i < PIN_N; i++)
-        if (strcmp(text, pin_names[i]) == 0) {
-            *ret = (enum pin)i;
-            return true;
-        }
-    return false;
+    size_t i = parse_word(text, pin_names, PIN_N);
+
+    if (i < PIN_N)
+        *ret = (enum pin)i;
+    return i < PIN_N;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
+
 /* A larger step between two ports is taken for chance, or for other users of the NAT. */
 #define STEP_MAX 32
 
@@ -14,10 +16,9 @@ _Static_assert(
 
 enum behavior_rule behavior_rule_parse(const char *text)
 {
-    for (int r = 0; r < BEHAVIOR_RULE_N; r++)
-        if (strcmp(text, behavior_rule_names[r]) == 0)
-            return (enum behavior_rule)r;
-    return BEHAVIOR_UNKNOWN;
+    size_t r = parse_word(text, behavior_rule_names, BEHAVIOR_RULE_N);
+
+    return r < BEHAVIOR_RULE_N ? (enum behavior_rule)r : BEHAVIOR_UNKNOWN;
 }
 
 void behavior_survey_add(struct behavior_survey *s, const struct endpoint *server,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/parse.h"
+
 const char *const candidate_kind_names[] = {
     "none", "host", "given", "mapped", "reflexive", "predicted", "heard"};
 _Static_assert(sizeof(candidate_kind_names) / sizeof(*candidate_kind_names) == CANDIDATE_KIND_N,
@@ -10,10 +12,9 @@ _Static_assert(sizeof(candidate_kind_names) / sizeof(*candidate_kind_names) == C
 
 enum candidate_kind candidate_kind_parse(const char *text)
 {
-    for (int k = CANDIDATE_HOST; k <= CANDIDATE_REFLEXIVE; k++)
-        if (strcmp(text, candidate_kind_names[k]) == 0)
-            return (enum candidate_kind)k;
-    return CANDIDATE_NONE;
+    size_t k = parse_word(text, candidate_kind_names, CANDIDATE_REFLEXIVE + 1);
+
+    return k <= CANDIDATE_REFLEXIVE ? (enum candidate_kind)k : CANDIDATE_NONE;
 }
 
 bool candidate_is_possible(const struct endpoint *ep)

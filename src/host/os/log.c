@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/parse.h"
 #include "base/text.h"
 
 #define LOG_LIMIT_WINDOW (10 * NSEC_PER_SEC)
@@ -57,10 +58,7 @@ static size_t write_time(char *buf, size_t cap)
 
 enum log_level log_level_parse(const char *text)
 {
-    for (int i = 0; i < LOG_LEVEL_N; i++)
-        if (strcmp(text, level_names[i]) == 0)
-            return (enum log_level)i;
-    return LOG_LEVEL_N;
+    return (enum log_level)parse_word(text, level_names, LOG_LEVEL_N);
 }
 
 static void write_line(enum log_level level, const char *fmt, va_list ap)

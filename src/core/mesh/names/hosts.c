@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/addr.h"
+#include "base/containers.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "mesh/render/render.h"
@@ -189,18 +190,14 @@ static int compare_names(const void *a, const void *b)
 
 static void add_name(struct name_set *names, const struct piece *name)
 {
-    if (names->n == names->cap) {
-        size_t cap = names->cap ? 2 * names->cap : 64;
-        struct piece *items = reallocarray(names->items, cap, sizeof(*items));
+    struct piece *items =
+        sorted_open(names->items, names->n, sizeof(*items), names->n, &names->cap);
 
-        if (!items) {
-            names->failed = true;
-            return;
-        }
-        names->items = items;
-        names->cap = cap;
-    }
-    names->items[names->n++] = *name;
+    names->failed = !items;
+    if (!items)
+        return;
+    names->items = items;
+    items[names->n++] = *name;
 }
 
 static void collect_names(struct name_set *ret, const char *text, size_t len)

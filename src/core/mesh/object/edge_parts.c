@@ -2,6 +2,7 @@
 #include "edge_parts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,40 +50,25 @@ struct edge_part *edge_parts_find(const struct edge_parts *p, const char *peer)
     return found ? p->items[i] : NULL;
 }
 
-static int make_space(struct edge_parts *p)
-{
-    size_t cap = p->cap ? p->cap * 2 : 8;
-    struct edge_part **items;
-
-    if (p->n >= EDGE_PARTS_MAX)
-        return -ENOSPC;
-    if (p->n < p->cap)
-        return 0;
-    items = realloc(p->items, cap * sizeof(struct edge_part *));
-    if (!items)
-        return -ENOMEM;
-    p->items = items;
-    p->cap = cap;
-    return 0;
-}
-
 int edge_parts_put(struct edge_parts *p, struct edge_part *part)
 {
     bool found;
     size_t i = place_of(p, part->peer, &found);
-    int r = found ? 0 : make_space(p);
+    bool is_full = !found && p->n >= EDGE_PARTS_MAX;
+    struct edge_part **items = p->items;
 
-    if (r < 0) {
+    if (!found)
+        items = is_full ? NULL : sorted_open(items, p->n, sizeof(struct edge_part *), i, &p->cap);
+    if (!items) {
         free_part(part, p->owner);
-        return r;
+        return is_full ? -ENOSPC : -ENOMEM;
     }
-    if (found) {
-        free_part(p->items[i], p->owner);
-    } else {
-        memmove(&p->items[i + 1], &p->items[i], (p->n - i) * sizeof(struct edge_part *));
+    p->items = items;
+    if (found)
+        free_part(items[i], p->owner);
+    else
         p->n++;
-    }
-    p->items[i] = part;
+    items[i] = part;
     return 0;
 }
 
@@ -124,22 +110,24 @@ static int decode_part(
 {
     size_t len = strlen(peer) + 1;
     struct edge_part *part = calloc(1, sizeof(*part) + len);
+    char where[96];
     int r = 0;
 
+    (void)snprintf(where, sizeof(where), "the edge to \"%.63s\"", peer);
     if (!part)
-        return err_set(e, -ENOMEM, "no memory for the edge to \"%s\"", peer);
+        return err_set(e, -ENOMEM, "no memory for %s", where);
     memcpy(part->peer, peer, len);
     part->is_gone = json_is_null(json);
     if (!part->is_gone && p->owner == EDGE_OWNER_AGENT)
-        r = edge_said_decode(&part->said, json, peer, at, e);
+        r = edge_said_decode(&part->said, json, where, at, e);
     else if (!part->is_gone)
-        r = edge_probed_decode(&part->probed, json, peer, e);
+        r = edge_probed_decode(&part->probed, json, where, e);
     if (r < 0) {
         free(part);
         return r;
     }
     r = edge_parts_put(p, part);
-    return r < 0 ? err_set(e, r, "no room for the edge to \"%s\"", peer) : 0;
+    return r < 0 ? err_set(e, r, "no room for %s", where) : 0;
 }
 
 int edge_parts_decode(struct edge_parts *ret, const json_t *json, int64_t at, struct err *e)

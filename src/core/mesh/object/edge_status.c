@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/mesh_edge.h"
 
@@ -30,18 +31,6 @@ void edge_said_deinit(struct edge_said *s)
     *s = (struct edge_said)EDGE_SAID_NULL;
 }
 
-static void decode_handshake(struct fields *f, struct edge_said *s, int64_t at)
-{
-    const json_t *raw =
-        json_is_object(f->json) ? json_object_get(f->json, "handshakeAgeSeconds") : NULL;
-    uint64_t age = UINT64_MAX;
-
-    s->has_handshake = raw != NULL;
-    fields_u64(f, "handshakeAgeSeconds", FIELDS_OPTIONAL, 0, AGE_MAX, &age);
-    if (age != UINT64_MAX)
-        s->handshake_at = at > (int64_t)age ? at - (int64_t)age : 1;
-}
-
 static void decode_endpoint(struct fields *f, const char *name, struct endpoint *ret)
 {
     const char *text = fields_string(f, name, FIELDS_OPTIONAL, 1, ENDPOINT_TEXT_MAX);
@@ -52,22 +41,23 @@ static void decode_endpoint(struct fields *f, const char *name, struct endpoint 
 }
 
 int edge_said_decode(
-    struct edge_said *ret, const json_t *json, const char *peer, int64_t at, struct err *e)
+    struct edge_said *ret, const json_t *json, const char *where, int64_t at, struct err *e)
 {
+    struct fields f = fields_make(json, where, e);
     struct edge_said s = EDGE_SAID_NULL;
-    char where[96];
-    struct fields f;
-    const char *path;
+    uint64_t age = UINT64_MAX;
     const char *error;
+    size_t path;
 
-    (void)snprintf(where, sizeof(where), "the edge to \"%.63s\"", peer);
-    f = fields_make(json, where, e);
     /* A kind of path that this version does not know counts as not reported. */
-    path = fields_string(&f, "path", FIELDS_OPTIONAL, 1, 31);
-    for (unsigned k = 0; path && k < PATH_KIND_N; k++)
-        if (strcmp(path, path_kind_names[k]) == 0)
-            s.path = (uint8_t)k;
-    decode_handshake(&f, &s, at);
+    path =
+        parse_word(fields_string(&f, "path", FIELDS_OPTIONAL, 1, 31), path_kind_names, PATH_KIND_N);
+    if (path < PATH_KIND_N)
+        s.path = (uint8_t)path;
+    s.has_handshake = json_object_get(json, "handshakeAgeSeconds") != NULL;
+    fields_u64(&f, "handshakeAgeSeconds", FIELDS_OPTIONAL, 0, AGE_MAX, &age);
+    if (age != UINT64_MAX)
+        s.handshake_at = at > (int64_t)age ? at - (int64_t)age : 1;
     decode_endpoint(&f, "endpoint", &s.endpoint);
     fields_public_key(&f, "publicKey", FIELDS_OPTIONAL, &s.key);
     fields_bool(&f, "alarm", FIELDS_OPTIONAL, &s.is_alarm);
@@ -118,16 +108,14 @@ static uint32_t decode_rtt(struct fields *f, const char *name)
     return ms ? (uint32_t)us : 0;
 }
 
-int edge_probed_decode(struct edge_probed *ret, const json_t *json, const char *peer, struct err *e)
+int edge_probed_decode(
+    struct edge_probed *ret, const json_t *json, const char *where, struct err *e)
 {
+    struct fields f = fields_make(json, where, e);
     struct edge_probed p = {.rtt_us = 0};
     unsigned tunnel = EDGE_REACH_UNKNOWN;
     unsigned underlay = EDGE_REACH_UNKNOWN;
-    char where[96];
-    struct fields f;
 
-    (void)snprintf(where, sizeof(where), "the edge to \"%.63s\"", peer);
-    f = fields_make(json, where, e);
     fields_enum(&f, "tunnel", FIELDS_OPTIONAL, reach_names, EDGE_REACH_N, &tunnel);
     fields_enum(&f, "underlay", FIELDS_OPTIONAL, reach_names, EDGE_REACH_N, &underlay);
     p.rtt_us = decode_rtt(&f, "tunnelRttMs");

@@ -75,21 +75,21 @@ void edge_said_deinit(struct edge_said *s);
  * edge_said_decode() - the part of one agent for one edge, from JSON
  * @ret:	untouched on failure, else for edge_said_deinit()
  * @at:		s since 1970: the ages in @json count back from this time
- * @peer:	name of the other end, for the words of an error
+ * @where:	for the words of an error
  *
  * Fields that this version does not know are ignored, because the node may be newer.
  *
  * Return: 0; -EINVAL with words; -ENOMEM.
  */
 int edge_said_decode(
-    struct edge_said *ret, const json_t *json, const char *peer, int64_t at, struct err *e);
+    struct edge_said *ret, const json_t *json, const char *where, int64_t at, struct err *e);
 
 /** edge_said_encode() - the same as JSON, by the clock @at; a new reference, NULL: no memory. */
 json_t *edge_said_encode(const struct edge_said *s, int64_t at);
 
 /** edge_probed_decode() - what one probe says of one edge. As edge_said_decode(). */
 int edge_probed_decode(
-    struct edge_probed *ret, const json_t *json, const char *peer, struct err *e);
+    struct edge_probed *ret, const json_t *json, const char *where, struct err *e);
 
 /** edge_probed_encode() - a new reference, NULL: no memory. */
 json_t *edge_probed_encode(const struct edge_probed *p);

@@ -143,16 +143,15 @@ void fields_enum(struct fields *f, const char *name, enum fields_need need,
     const char *const names[], unsigned n_names, unsigned *ret)
 {
     const char *text = fields_string(f, name, need, 1, 40);
+    size_t found = parse_word(text, names, n_names);
     char allowed[120] = "";
     size_t len = 0;
 
-    if (!text)
+    if (found < n_names)
+        *ret = (unsigned)found;
+    if (!text || found < n_names)
         return;
     for (unsigned i = 0; i < n_names; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *ret = i;
-            return;
-        }
         len += (size_t)snprintf(
             allowed + len, sizeof(allowed) - len, "%s%s", i > 0 ? ", " : "", names[i]);
         assert(len < sizeof(allowed));
@@ -290,14 +289,6 @@ const json_t *fields_array(
     return v;
 }
 
-static bool is_seen(const struct fields *f, const char *name)
-{
-    for (unsigned i = 0; i < f->n_seen; i++)
-        if (strcmp(f->seen[i], name) == 0)
-            return true;
-    return false;
-}
-
 void fields_refuse_unknown(struct fields *f)
 {
     const char *name;
@@ -307,7 +298,7 @@ void fields_refuse_unknown(struct fields *f)
         return;
     /* The iterator wants a mutable object; nothing is changed. */
     json_object_foreach((json_t *)f->json, name, value)
-        if (!is_seen(f, name)) {
+        if (parse_word(name, f->seen, f->n_seen) == f->n_seen) {
             fields_fail(f, "\"%.40s\" is not a field of it", name);
             return;
         }

@@ -99,14 +99,13 @@ json_t *network_encode(const struct network *n)
 {
     char cidr4[IP_PREFIX_TEXT_MAX];
     char cidr6[IP_PREFIX_TEXT_MAX];
-    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I}", "cidr4",
+    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I, s:o*}", "cidr4",
         ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6), "topology",
         topology_names[n->topology], "mtu", (int)n->mtu, "keepalive",
         n->keepalive == NETWORK_KEEPALIVE_AUTO ? json_string("auto") : json_integer(n->keepalive),
-        "cipher", cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation);
+        "cipher", cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation, "showDscp",
+        n->shows_dscp ? json_true() : NULL);
 
-    if (spec && n->shows_dscp && json_object_set_new(spec, "showDscp", json_true()) < 0)
-        spec = (json_decref(spec), NULL);
     if (spec && n->budgets.n > 0 &&
         json_object_set_new(spec, "budgets", budgets_encode(&n->budgets)) < 0)
         spec = (json_decref(spec), NULL);

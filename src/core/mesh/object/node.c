@@ -407,16 +407,11 @@ json_t *node_encode(const struct node *n)
     for (unsigned i = 0; labels && i < n->n_labels; i++)
         if (json_object_set_new(labels, n->labels[i].key, json_string(n->labels[i].value)) < 0)
             labels = (json_decref(labels), NULL);
-    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b}", "publicKey",
+    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b, s:o*, s:o*, s:o*}", "publicKey",
         x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
         "address6", ip_addr_format(&n->address6, a6), "labels", labels, "island", n->island,
-        "ephemeral", (int)n->ephemeral);
-    if (spec && n->relay && json_object_set_new(spec, "relay", json_true()) < 0)
-        spec = (json_decref(spec), NULL);
-    if (spec && n->shows_dscp && json_object_set_new(spec, "showDscp", json_true()) < 0)
-        spec = (json_decref(spec), NULL);
-    if (spec && n->stock && json_object_set_new(spec, "stock", json_true()) < 0)
-        spec = (json_decref(spec), NULL);
+        "ephemeral", (int)n->ephemeral, "relay", n->relay ? json_true() : NULL, "showDscp",
+        n->shows_dscp ? json_true() : NULL, "stock", n->stock ? json_true() : NULL);
     if (spec && n->hub && json_object_set_new(spec, "hub", hub_encode(n->hub)) < 0)
         spec = (json_decref(spec), NULL);
     if (spec && n->routes && json_object_set_new(spec, "routes", subnets_encode(n->routes)) < 0)

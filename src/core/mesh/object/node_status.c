@@ -57,8 +57,8 @@ static void decode_nat(struct fields *f, struct behavior *nat)
     const char *filtering = fields_string(f, "filtering", FIELDS_OPTIONAL, 0, 63);
     const json_t *step = fields_get(f, "portStep", FIELDS_OPTIONAL);
 
-    nat->mapping = mapping ? behavior_rule_parse(mapping) : BEHAVIOR_UNKNOWN;
-    nat->filtering = filtering ? behavior_rule_parse(filtering) : BEHAVIOR_UNKNOWN;
+    nat->mapping = behavior_rule_parse(mapping);
+    nat->filtering = behavior_rule_parse(filtering);
     fields_bool(f, "natted", FIELDS_OPTIONAL, &nat->is_natted);
     fields_bool(f, "blocked", FIELDS_OPTIONAL, &nat->is_blocked);
     fields_int(f, "lastPort", FIELDS_OPTIONAL, 0, UINT16_MAX, &nat->last_port);

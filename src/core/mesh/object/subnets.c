@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 #include "mesh/config/wg_config.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/network.h"
@@ -138,12 +139,12 @@ _Static_assert(sizeof(subnets_accept_names) / sizeof(*subnets_accept_names) == S
 
 int subnets_accept_parse(enum subnets_accept *ret, const char *text, struct err *e)
 {
-    for (unsigned i = 0; i < SUBNETS_ACCEPT_N; i++)
-        if (strcmp(text, subnets_accept_names[i]) == 0) {
-            *ret = (enum subnets_accept)i;
-            return 0;
-        }
-    return err_set(e, -EINVAL, "\"%.20s\" is none of private, all, none", text);
+    size_t i = parse_word(text, subnets_accept_names, SUBNETS_ACCEPT_N);
+
+    if (i == SUBNETS_ACCEPT_N)
+        return err_set(e, -EINVAL, "\"%.20s\" is none of private, all, none", text);
+    *ret = (enum subnets_accept)i;
+    return 0;
 }
 
 static bool is_private(const struct ip_prefix *p)

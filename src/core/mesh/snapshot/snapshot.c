@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "base/err.h"
 #include "mesh/object/fields.h"
 
@@ -22,40 +23,23 @@ static void list_deinit(struct snapshot_list *l)
     *l = (struct snapshot_list){0};
 }
 
-static const char *item_name(const struct object *o)
-{
-    return o->meta.name;
-}
-
 static int compare_items(const void *a, const void *b)
 {
     const struct object *const *x = a;
     const struct object *const *y = b;
 
-    return strcmp(item_name(*x), item_name(*y));
+    return strcmp((*x)->meta.name, (*y)->meta.name);
 }
 
 /* Where @name is, or would have to be put. */
+static int compare_name(const void *item, const void *name)
+{
+    return strcmp((*(struct object *const *)item)->meta.name, name);
+}
+
 static size_t list_place(const struct snapshot_list *l, const char *name, bool *ret_found)
 {
-    size_t low = 0;
-    size_t high = l->n;
-
-    *ret_found = false;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int c = strcmp(item_name(l->items[mid]), name);
-
-        if (c == 0) {
-            *ret_found = true;
-            return mid;
-        }
-        if (c < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return sorted_place(l->items, l->n, sizeof(struct object *), compare_name, name, ret_found);
 }
 
 static const struct object *list_find(const struct snapshot_list *l, const char *name)
@@ -70,27 +54,22 @@ static const struct object *list_find(const struct snapshot_list *l, const char 
 static int list_insert(
     struct snapshot_list *l, size_t place, size_t max, struct object *o, struct err *e)
 {
+    struct object **items;
     struct object *item;
 
     if (l->n >= max)
         return err_set(e, -EINVAL, "%s \"%s\" is one more than the %zu that a snapshot may have",
-            o->kind->name, item_name(o), max);
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 16;
-        struct object **grown = reallocarray(l->items, cap, sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        l->items = grown;
-        l->cap = cap;
-    }
+            o->kind->name, o->meta.name, max);
     item = malloc(sizeof(*item));
-    if (!item)
+    items = item ? sorted_open(l->items, l->n, sizeof(struct object *), place, &l->cap) : NULL;
+    if (!items) {
+        free(item);
         return -ENOMEM;
+    }
     *item = *o;
     *o = (struct object)OBJECT_NULL;
-    memmove(l->items + place + 1, l->items + place, (l->n - place) * sizeof(*l->items));
-    l->items[place] = item;
+    l->items = items;
+    items[place] = item;
     l->n++;
     return 0;
 }
@@ -99,7 +78,7 @@ static int list_insert(
 static int list_put(struct snapshot_list *l, size_t max, struct object *o, struct err *e)
 {
     bool found;
-    size_t place = list_place(l, item_name(o), &found);
+    size_t place = list_place(l, o->meta.name, &found);
 
     if (!found)
         return list_insert(l, place, max, o, e);
@@ -120,7 +99,7 @@ static void list_sort(struct snapshot_list *l, struct snapshot_skips *skips)
     for (size_t i = 0; i < l->n; i++) {
         if (n > 0 && compare_items(&l->items[n - 1], &l->items[i]) == 0) {
             (void)err_set(&why, -EINVAL, "the snapshot has %s \"%s\" twice",
-                l->items[i]->kind->name, item_name(l->items[i]));
+                l->items[i]->kind->name, l->items[i]->meta.name);
             snapshot_skip(skips, &why);
             object_deinit(l->items[i]);
             free(l->items[i]);
@@ -279,7 +258,7 @@ static int list_decode(struct snapshot *s, const struct object_kind *kind, const
             continue;
         if (r == 0 && o.kind != kind) {
             (void)err_set(&why, -EINVAL, "the snapshot has %s \"%s\" where a %s is expected",
-                o.kind->name, item_name(&o), kind->name);
+                o.kind->name, o.meta.name, kind->name);
             snapshot_skip(skips, &why);
             continue;
         }

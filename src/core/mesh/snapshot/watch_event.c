@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 #include "mesh/object/fields.h"
 
 static const char *const kind_names[] = {"", "snapshot", "put", "delete", "heartbeat", "removed"};
@@ -47,10 +48,9 @@ static int decode_json(struct watch_event *ev, const json_t *json, struct err *e
     const char *reason;
     int r;
 
-    ev->kind = WATCH_EVENT_NONE;
-    for (unsigned i = WATCH_EVENT_NONE + 1; type && i < WATCH_EVENT_N; i++)
-        if (strcmp(type, kind_names[i]) == 0)
-            ev->kind = i;
+    ev->kind = parse_word(type, kind_names, WATCH_EVENT_N);
+    if (ev->kind == WATCH_EVENT_N)
+        ev->kind = WATCH_EVENT_NONE;
     if (ev->kind != WATCH_EVENT_REMOVED && ev->kind != WATCH_EVENT_NONE)
         fields_u64(&f, "revision", FIELDS_REQUIRED, 0, INT64_MAX, &ev->revision);
     if (ev->kind == WATCH_EVENT_HEARTBEAT) {

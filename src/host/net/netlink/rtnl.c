@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "net/netlink/netlink.h"
 
 #define RP_FILTER_LOOSE 2 /* Linux Documentation/networking/ip-sysctl.rst */
@@ -231,23 +232,15 @@ struct link_search {
     unsigned mtu;
 };
 
-static bool is_tunnel(const char *kind)
-{
-    static const char *const kinds[] = {
-        "wireguard", "tun", "ipip", "sit", "gre", "ip6tnl", "vti", "xfrm", "dummy"};
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-        if (strcmp(kind, kinds[i]) == 0)
-            return true;
-    return false;
-}
-
 static int weigh_link(const struct rtnl_link *link, void *ctx)
 {
+    static const char *const tunnels[] = {
+        "wireguard", "tun", "ipip", "sit", "gre", "ip6tnl", "vti", "xfrm", "dummy"};
+    const size_t n = sizeof(tunnels) / sizeof(*tunnels);
     struct link_search *s = ctx;
 
-    if (link->ifindex != s->own && link->up && !link->is_loopback && !is_tunnel(link->kind) &&
-        link->mtu > s->mtu)
+    if (link->ifindex != s->own && link->up && !link->is_loopback &&
+        parse_word(link->kind, tunnels, n) == n && link->mtu > s->mtu)
         s->mtu = link->mtu;
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/containers.h"
 #include "base/err.h"
 #include "net/address/sockaddr.h"
 #include "net/socket/socket.h"
@@ -241,19 +242,15 @@ static int keep(const struct nlmsghdr *nlh, void *ctx)
 {
     struct tcp_watch *w = ctx;
     struct counts c;
+    uint64_t *before;
 
     if (!take_message(nlh, &c))
         return 0;
-    if (w->n_before == w->cap_before) {
-        size_t cap = w->cap_before ? 2 * w->cap_before : 64;
-        uint64_t *more = reallocarray(w->before, cap, sizeof(*more));
-
-        if (!more)
-            return -ENOMEM;
-        w->before = more;
-        w->cap_before = cap;
-    }
-    w->before[w->n_before++] = c.cookie;
+    before = sorted_open(w->before, w->n_before, sizeof(*before), w->n_before, &w->cap_before);
+    if (!before)
+        return -ENOMEM;
+    w->before = before;
+    before[w->n_before++] = c.cookie;
     return 0;
 }
 

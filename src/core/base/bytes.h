@@ -206,6 +206,14 @@ static inline uint32_t reader_be32(struct reader *r)
     return be32_get(v);
 }
 
+static inline uint64_t reader_be64(struct reader *r)
+{
+    struct be64 v;
+
+    reader_copy(r, &v, sizeof(v));
+    return be64_get(v);
+}
+
 /** Bytes being written. A write past the end sets @failed and writes nothing. */
 struct writer {
     uint8_t *start; /* first byte; borrowed */
@@ -260,6 +268,13 @@ static inline void writer_be16(struct writer *w, uint16_t v)
 static inline void writer_be32(struct writer *w, uint32_t v)
 {
     struct be32 x = be32_make(v);
+
+    writer_put(w, &x, sizeof(x));
+}
+
+static inline void writer_be64(struct writer *w, uint64_t v)
+{
+    struct be64 x = be64_make(v);
 
     writer_put(w, &x, sizeof(x));
 }

@@ -2,6 +2,7 @@
 #include "base/secret.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 void secret_wipe(void *p, size_t len)
@@ -28,6 +29,25 @@ bool secret_is_zero(const void *p, size_t len)
     for (size_t i = 0; i < len; i++)
         any = (uint8_t)(any | x[i]);
     return any == 0;
+}
+
+void *secret_grow(void *items, size_t n, size_t size, size_t *cap)
+{
+    size_t more = *cap ? *cap * 2 : 16;
+    void *grown;
+
+    if (n < *cap)
+        return items;
+    grown = calloc(more, size);
+    if (!grown)
+        return NULL;
+    if (n > 0) {
+        memcpy(grown, items, n * size);
+        secret_wipe(items, n * size);
+    }
+    free(items);
+    *cap = more;
+    return grown;
 }
 
 /* ---- randomness ---- */

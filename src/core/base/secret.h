@@ -23,6 +23,15 @@ bool secret_equal(const void *a, const void *b, size_t len);
 /** secret_is_zero() - all @len bytes are zero; constant time. */
 bool secret_is_zero(const void *p, size_t len);
 
+/**
+ * secret_grow() - room for one more item in an array that may hold secrets
+ * @items:	@n items of @size bytes, of which *@cap fit; taken, unless there is no memory
+ *
+ * Not as realloc(), which leaves a copy behind. Return: the array; NULL: no memory, and @items is
+ * as it was.
+ */
+void *secret_grow(void *items, size_t n, size_t size, size_t *cap);
+
 /*
  * Randomness as an argument.
  *

@@ -90,8 +90,3 @@ bool traffic_rates_any(const struct traffic_rates *r)
         any |= r->classes[i];
     return any != 0;
 }
-
-bool traffic_rates_equal(const struct traffic_rates *a, const struct traffic_rates *b)
-{
-    return memcmp(a, b, sizeof(*a)) == 0;
-}

@@ -66,6 +66,3 @@ const char *traffic_bytes_format(uint64_t bytes, char buf[static TRAFFIC_BYTES_T
 
 /** traffic_rates_any() - is there a rate among them? */
 bool traffic_rates_any(const struct traffic_rates *r);
-
-/** traffic_rates_equal() - the same? */
-bool traffic_rates_equal(const struct traffic_rates *a, const struct traffic_rates *b);

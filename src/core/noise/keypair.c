@@ -90,13 +90,6 @@ int keypair_new(struct keypair **ret, const struct keypair_params *params)
     return 0;
 }
 
-struct keypair *keypair_ref(struct keypair *kp)
-{
-    /* Whoever adds a reference holds one, so nothing is ordered by this. */
-    atomic_fetch_add_explicit(&kp->refs, 1, memory_order_relaxed);
-    return kp;
-}
-
 struct keypair *keypair_unref(struct keypair *kp)
 {
     /* Pairs with itself: the last one sees all that the others did before letting go. */
@@ -208,7 +201,10 @@ struct keypair *keypairs_acquire_current(struct keypairs *ks)
     struct keypair *kp;
 
     (void)pthread_mutex_lock(&ks->lock);
-    kp = ks->current ? keypair_ref(ks->current) : NULL;
+    kp = ks->current;
+    /* Whoever adds a reference holds one, so nothing is ordered by this. */
+    if (kp)
+        atomic_fetch_add_explicit(&kp->refs, 1, memory_order_relaxed);
     (void)pthread_mutex_unlock(&ks->lock);
     return kp;
 }

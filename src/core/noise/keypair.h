@@ -116,9 +116,6 @@ struct keypair_params {
 /** keypair_new() - gives it, with one reference. 0 or -ENOMEM. */
 int keypair_new(struct keypair **ret, const struct keypair_params *params);
 
-/** keypair_ref() - one reference more. Threads: any. Returns @kp. */
-struct keypair *keypair_ref(struct keypair *kp);
-
 /**
  * keypair_unref() - one reference less; the last wipes and frees
  *

@@ -87,6 +87,21 @@ static struct lease *take_free(struct lease_table *t)
     return &chunk->leases[0];
 }
 
+/* Back into the store. */
+static void remove_lease(struct lease_table *t, struct lease *l)
+{
+    assert(l->state != LEASE_STATE_FREE);
+    htab_remove(&t->by_key, &l->by_key);
+    list_remove(&l->by_age);
+    list_remove(&l->by_sender);
+    list_remove(&l->by_receiver);
+    l->owner->n_owned--;
+    l->state = LEASE_STATE_FREE;
+    t->n--;
+    /* First, so that the memory that is in the caches is the next to be used. */
+    list_add(&t->free, &l->by_age);
+}
+
 struct lease *lease_add(struct lease_table *t, struct lease_party *from, struct lease_party *to,
     struct lease_party *owner, uint32_t index, enum lease_state state, nsec_t until, nsec_t now)
 {
@@ -96,7 +111,7 @@ struct lease *lease_add(struct lease_table *t, struct lease_party *from, struct 
     assert(owner == from || owner == to);
     if (old) {
         assert(now >= old->until);
-        lease_remove(t, old);
+        remove_lease(t, old);
     }
     l = take_free(t);
     if (!l || htab_add(&t->by_key, &l->by_key, key_hash(t, from, index)) != 0)
@@ -125,28 +140,14 @@ void lease_establish(struct lease_table *t, struct lease *l, nsec_t until)
     list_add_tail(&t->established, &l->by_age);
 }
 
-void lease_remove(struct lease_table *t, struct lease *l)
-{
-    assert(l->state != LEASE_STATE_FREE);
-    htab_remove(&t->by_key, &l->by_key);
-    list_remove(&l->by_age);
-    list_remove(&l->by_sender);
-    list_remove(&l->by_receiver);
-    l->owner->n_owned--;
-    l->state = LEASE_STATE_FREE;
-    t->n--;
-    /* First, so that the memory that is in the caches is the next to be used. */
-    list_add(&t->free, &l->by_age);
-}
-
 void lease_remove_all(struct lease_table *t, struct lease_party *party)
 {
     struct lease *l;
 
     while ((l = list_first(&party->sends, struct lease, by_sender)))
-        lease_remove(t, l);
+        remove_lease(t, l);
     while ((l = list_first(&party->receives, struct lease, by_receiver)))
-        lease_remove(t, l);
+        remove_lease(t, l);
 }
 
 static void remove_from_to(
@@ -157,7 +158,7 @@ static void remove_from_to(
 
     list_foreach_safe(l, tmp, &from->sends, by_sender) {
         if (l->to == to)
-            lease_remove(t, l);
+            remove_lease(t, l);
     }
 }
 
@@ -173,7 +174,7 @@ static unsigned expire_list(struct lease_table *t, struct list *ages, nsec_t now
     struct lease *l;
 
     while (n < max && (l = list_first(ages, struct lease, by_age)) && now >= l->until) {
-        lease_remove(t, l);
+        remove_lease(t, l);
         n++;
     }
     return n;

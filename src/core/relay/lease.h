@@ -92,9 +92,6 @@ struct lease *lease_add(struct lease_table *t, struct lease_party *from, struct 
 /** lease_establish() - a pending lease becomes an established one that ends at @until. */
 void lease_establish(struct lease_table *t, struct lease *l, nsec_t until);
 
-/** lease_remove() - back into the store. */
-void lease_remove(struct lease_table *t, struct lease *l);
-
 /** lease_remove_all() - all leases that @party is a side of. */
 void lease_remove_all(struct lease_table *t, struct lease_party *party);
 

@@ -19,7 +19,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         return 0;
     assert(before.version == 4 || before.version == 6);
     assert(before.len <= len && before.l4_off <= before.len);
-    (void)ip_flow_hash(1, &before, data);
 
     /* Marking changes two bits and nothing that the parser sees besides. */
     p = malloc(len);

@@ -102,23 +102,6 @@ int ip_parse(const void *p, size_t len, struct ip_info *ret)
     return IP_E_NOT_IP;
 }
 
-uint64_t ip_flow_hash(uint64_t seed, const struct ip_info *info, const void *p)
-{
-    struct {
-        struct ip_addr src;
-        struct ip_addr dst;
-        uint8_t ports[4];
-        uint8_t proto;
-        uint8_t zero[3];
-    } key = {.src = info->src, .dst = info->dst, .proto = info->proto};
-    bool has_ports = (info->proto == IP_PROTO_TCP || info->proto == IP_PROTO_UDP) &&
-                     !info->is_fragment && info->len >= info->l4_off + sizeof(key.ports);
-
-    if (has_ports)
-        memcpy(key.ports, (const uint8_t *)p + info->l4_off, sizeof(key.ports));
-    return hash_bytes(seed, &key, sizeof(key));
-}
-
 uint8_t ip_ecn_encapsulate(uint8_t inner_tos)
 {
     uint8_t ecn = inner_tos & IP_ECN_MASK;

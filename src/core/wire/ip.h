@@ -54,15 +54,6 @@ static inline bool ip_v4_may_fragment(const uint8_t *p)
 
 #define IP_V6_MTU_MIN 1280 /* RFC 8200 section 5: every link carries this */
 
-/**
- * ip_flow_hash() - equal for all packets of one inner flow
- * @seed:	random, so that nobody can aim many flows at one worker
- * @info:	of the packet at @p, from ip_parse()
- *
- * Addresses, protocol and, for whole TCP and UDP packets, ports.
- */
-uint64_t ip_flow_hash(uint64_t seed, const struct ip_info *info, const void *p);
-
 /* ECN: the two low bits of the TOS or traffic class (RFC 3168). */
 #define IP_ECN_MASK    3
 #define IP_DSCP_MASK   0xfc

@@ -39,13 +39,6 @@ bool member_proof_key_make(struct member_proof_key *ret, const struct x25519_sec
     return true;
 }
 
-static void put_number(struct writer *w, uint64_t value)
-{
-    struct be64 v = be64_make(value);
-
-    writer_put(w, &v, sizeof(v));
-}
-
 bool member_proof_make(struct member_proof *proof, const struct member_proof_key *key,
     const struct member_proof_request *rq)
 {
@@ -58,8 +51,8 @@ bool member_proof_make(struct member_proof *proof, const struct member_proof_key
 
     if (n_method > MEMBER_PROOF_METHOD_MAX || n_path > MEMBER_PROOF_PATH_MAX)
         return false;
-    put_number(&w, proof->boot);
-    put_number(&w, proof->sequence);
+    writer_be64(&w, proof->boot);
+    writer_be64(&w, proof->sequence);
     writer_u8(&w, (uint8_t)n_method);
     writer_put(&w, rq->method, n_method);
     writer_be16(&w, (uint16_t)n_path);

@@ -52,21 +52,6 @@ void path_keys_wipe(struct path_keys *k)
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
-static void write_be64(struct writer *w, uint64_t v)
-{
-    struct be64 x = be64_make(v);
-
-    writer_put(w, &x, sizeof(x));
-}
-
-static uint64_t read_be64(struct reader *r)
-{
-    struct be64 x;
-
-    reader_copy(r, &x, sizeof(x));
-    return be64_get(x);
-}
-
 static void encode_body(const struct path_frame *f, uint8_t out[static PATH_FRAME_BODY])
 {
     struct writer w = writer_make(out, PATH_FRAME_BODY);
@@ -75,11 +60,11 @@ static void encode_body(const struct path_frame *f, uint8_t out[static PATH_FRAM
     writer_u8(&w, f->flags);
     writer_be16(&w, f->size);
     writer_be32(&w, f->held_us);
-    write_be64(&w, f->transaction);
-    write_be64(&w, f->session);
-    write_be64(&w, f->echo);
-    write_be64(&w, f->sequence);
-    write_be64(&w, f->clock);
+    writer_be64(&w, f->transaction);
+    writer_be64(&w, f->session);
+    writer_be64(&w, f->echo);
+    writer_be64(&w, f->sequence);
+    writer_be64(&w, f->clock);
     writer_put(&w, f->observed.addr.b, sizeof(f->observed.addr.b));
     writer_be16(&w, f->observed.port);
     writer_be16(&w, 0);
@@ -94,11 +79,11 @@ static bool decode_body(const uint8_t *body, size_t len, struct path_frame *ret)
     f.flags = reader_u8(&r);
     f.size = reader_be16(&r);
     f.held_us = reader_be32(&r);
-    f.transaction = read_be64(&r);
-    f.session = read_be64(&r);
-    f.echo = read_be64(&r);
-    f.sequence = read_be64(&r);
-    f.clock = read_be64(&r);
+    f.transaction = reader_be64(&r);
+    f.session = reader_be64(&r);
+    f.echo = reader_be64(&r);
+    f.sequence = reader_be64(&r);
+    f.clock = reader_be64(&r);
     reader_copy(&r, f.observed.addr.b, sizeof(f.observed.addr.b));
     f.observed.port = reader_be16(&r);
     (void)reader_be16(&r);

@@ -138,43 +138,6 @@ static void test_parse_refuses(void **state)
     }
 }
 
-static uint64_t flow_of(const uint8_t *p, size_t len)
-{
-    struct ip_info info;
-
-    assert_int_equal(ip_parse(p, len, &info), 0);
-    return ip_flow_hash(7, &info, p);
-}
-
-static void test_flow_hash(void **state)
-{
-    uint64_t base = flow_of(v4_udp, sizeof(v4_udp));
-    uint8_t p[sizeof(v4_udp)];
-
-    /* Neither TOS, id, TTL, checksum nor payload matter; addresses, protocol and ports do. */
-    for (size_t i = 1; i < sizeof(p); i++) {
-        bool is_same = i == 1 || i == 4 || i == 5 || i == 8 || i == 10 || i == 11 || i >= 24;
-
-        if (i == 2 || i == 3 || i == 6 || i == 7)
-            continue;
-        memcpy(p, v4_udp, sizeof(p));
-        p[i] ^= 1;
-        assert_int_equal(flow_of(p, sizeof(p)) == base, is_same);
-    }
-    /* Fragments of one datagram stay together, though only the first has ports. */
-    memcpy(p, v4_udp, sizeof(p));
-    p[6] = 0x20;
-    base = flow_of(p, sizeof(p));
-    p[6] = 0;
-    p[7] = 185;
-    p[20] = 0x55;
-    assert_true(flow_of(p, sizeof(p)) == base);
-    /* A packet too short for ports is hashed without reading on. */
-    memcpy(p, v4_udp, sizeof(p));
-    p[3] = 22;
-    (void)flow_of(p, 22);
-}
-
 static void test_ecn(void **state)
 {
     /* RFC 6040 figure 4: [inner][outer]; the kernel lets Not-ECT under CE pass. */
@@ -260,7 +223,6 @@ int main(void)
         cmocka_unit_test(test_padding),
         cmocka_unit_test(test_parse_fields),
         cmocka_unit_test(test_parse_refuses),
-        cmocka_unit_test(test_flow_hash),
         cmocka_unit_test(test_ecn),
         cmocka_unit_test(test_checksum),
     };

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "os/clock.h"
+#include "os/file.h"
 
 /* ---- descendants ---- */
 
@@ -28,35 +29,40 @@ struct found {
     size_t n_visited;
 };
 
-static void add_children(struct found *f, int pid, const char *thread)
+/* A file of the process under /proc. */
+static FILE *open_proc(int pid, const char *dir, const char *name)
 {
     char path[64];
-    FILE *file;
-    int child;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", pid, thread);
-    file = fopen(path, "re");
-    if (!file)
-        return;
-    while (f->n < DESCENDANTS_MAX && fscanf(file, "%d", &child) == 1)
-        f->pids[f->n++] = child;
-    (void)fclose(file);
+    (void)snprintf(
+        path, sizeof(path), "/proc/%d/%s%.16s%s", pid, dir, name, dir[0] ? "/children" : "");
+    return fopen(path, "re");
 }
 
-static void add_all_children(struct found *f, int pid)
+/* False when it is not known whether that was all. */
+static bool add_all_children(struct found *f, int pid)
 {
     char path[32];
     const struct dirent *entry;
+    bool known = true;
     DIR *threads;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
     threads = opendir(path);
-    if (!threads)
-        return;
-    while ((entry = readdir(threads)) != NULL)
-        if (entry->d_name[0] != '.')
-            add_children(f, pid, entry->d_name);
-    (void)closedir(threads);
+    while (threads && (entry = readdir(threads)) != NULL) {
+        _cleanup_(fclosep) FILE *file = NULL;
+        int child;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        file = open_proc(pid, "task/", entry->d_name);
+        while (file && f->n < DESCENDANTS_MAX && fscanf(file, "%d", &child) == 1)
+            f->pids[f->n++] = child;
+        known &= file && !ferror(file);
+    }
+    if (threads)
+        (void)closedir(threads);
+    return threads && known;
 }
 
 void descendants_walk(int pid, descendants_fn fn, void *ctx)
@@ -67,50 +73,38 @@ void descendants_walk(int pid, descendants_fn fn, void *ctx)
         return;
     f->n = 0;
     f->n_visited = 0;
-    add_all_children(f, pid);
+    (void)add_all_children(f, pid);
     while (f->n_visited < f->n) {
         int next = f->pids[f->n_visited++];
 
         if (!fn(ctx, next))
             return;
-        add_all_children(f, next);
+        (void)add_all_children(f, next);
     }
 }
 
 const char *descendants_name(int pid, char buf[static 16])
 {
-    char path[32];
-    FILE *f;
+    _cleanup_(fclosep) FILE *f = open_proc(pid, "", "comm");
 
     buf[0] = '\0';
-    (void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-    f = fopen(path, "re");
-    if (!f)
-        return buf;
-    if (fgets(buf, 16, f))
+    if (f && fgets(buf, 16, f))
         buf[strcspn(buf, "\n")] = '\0';
-    (void)fclose(f);
     return buf;
 }
 
 bool descendants_maps(int pid, const char *prefix)
 {
-    char path[32];
+    _cleanup_(fclosep) FILE *f = open_proc(pid, "", "maps");
     char line[LINE_MAX_BYTES];
-    bool found = false;
-    FILE *f;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-    f = fopen(path, "re");
-    if (!f)
-        return false;
-    while (!found && fgets(line, sizeof(line), f)) {
+    while (f && fgets(line, sizeof(line), f)) {
         const char *name = strrchr(line, '/');
 
-        found = name && strncmp(name + 1, prefix, strlen(prefix)) == 0;
+        if (name && strncmp(name + 1, prefix, strlen(prefix)) == 0)
+            return true;
     }
-    (void)fclose(f);
-    return found;
+    return false;
 }
 
 /* ---- a command ---- */
@@ -230,12 +224,12 @@ static void end_orphans(void)
 {
     nsec_t deadline = clock_now() + ORPHAN_WAIT;
     char text[16];
-    FILE *f;
     bool found = true;
 
     for (unsigned i = 0; i < ORPHAN_ROUNDS_MAX && found; i++) {
+        _cleanup_(fclosep) FILE *f = fopen("/proc/thread-self/children", "re");
+
         found = false;
-        f = fopen("/proc/thread-self/children", "re");
         while (f && fscanf(f, "%15s", text) == 1) {
             pid_t pid = (pid_t)strtol(text, NULL, 10);
 
@@ -243,8 +237,6 @@ static void end_orphans(void)
              * the kernel lets it. */
             found |= kill(pid, SIGKILL) == 0 && wait_killed(pid, deadline);
         }
-        if (f)
-            (void)fclose(f);
     }
 }
 
@@ -338,35 +330,12 @@ int child_run(char *const words[], char *const env[], const struct child_watch *
     return 0;
 }
 
-/* Has that thread started a process which is still there? True also when it is not known. */
-static bool thread_has_children(int pid, const char *thread)
-{
-    char path[64];
-    bool is_empty;
-    FILE *f;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", pid, thread);
-    f = fopen(path, "re");
-    if (!f)
-        return true;
-    is_empty = fgetc(f) == EOF && !ferror(f);
-    (void)fclose(f);
-    return !is_empty;
-}
-
 bool child_has_children(int pid)
 {
-    char path[32];
-    const struct dirent *entry;
-    bool found = false;
-    DIR *threads;
+    _cleanup_(freep) struct found *f = malloc(sizeof(*f));
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
-    threads = opendir(path);
-    if (!threads)
+    if (!f)
         return true;
-    while (!found && (entry = readdir(threads)) != NULL)
-        found = entry->d_name[0] != '.' && thread_has_children(pid, entry->d_name);
-    (void)closedir(threads);
-    return found;
+    f->n = 0;
+    return !add_all_children(f, pid) || f->n > 0;
 }

@@ -20,11 +20,12 @@
         take_fd_;                                                                                  \
     })
 
-/** closep() - cleanup handler for a file descriptor; -1 is fine. */
+/** closep() - cleanup handler for a file descriptor, which becomes -1; -1 is fine. */
 static inline void closep(int *fd)
 {
     if (*fd >= 0)
         (void)close(*fd);
+    *fd = -1;
 }
 
 /** fclosep() - cleanup handler for a stdio stream; NULL is fine. */

@@ -149,7 +149,7 @@ static bool read_output(int fd, struct last_line *l)
 }
 
 /* Waits for the end of the process, not of its output, which a process that it forked may hold
- * open for ever. */
+ * open for ever. @output_fd -1: nobody reads that. */
 static int wait_for_end(int pid_fd, int output_fd, nsec_t deadline, struct last_line *l)
 {
     struct pollfd fds[] = {{.fd = pid_fd, .events = POLLIN}, {.fd = output_fd, .events = POLLIN}};
@@ -163,7 +163,8 @@ static int wait_for_end(int pid_fd, int output_fd, nsec_t deadline, struct last_
         if (n > 0 && fds[1].revents && !read_output(output_fd, l))
             fds[1].fd = -1;
         if (n > 0 && fds[0].revents) {
-            (void)read_output(output_fd, l);
+            if (output_fd >= 0)
+                (void)read_output(output_fd, l);
             return 0;
         }
         if (left <= 0)
@@ -190,7 +191,6 @@ int process_run(const char *const argv[], unsigned timeout_ms, struct err *e)
     if (r < 0)
         return err_set(e, r, "%s cannot be started: %s", argv[0], strerror(-r));
     closep(&input);
-    input = -1;
     pid_fd = pidfd_open(pid, 0);
     r = pid_fd < 0
             ? -errno
@@ -274,22 +274,10 @@ bool process_take_link(void)
 int process_wait_end(pid_t pid, unsigned timeout_ms)
 {
     _cleanup_(closep) int fd = pidfd_open(pid, 0);
-    struct pollfd ended = {.fd = fd, .events = POLLIN};
-    nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
 
     if (fd < 0)
         return errno == ESRCH ? 0 : -errno;
-    for (;;) {
-        nsec_t left = deadline - clock_now();
-        int n = poll(&ended, 1, left > 0 ? (int)(left / NSEC_PER_MSEC) + 1 : 0);
-
-        if (n > 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (left <= 0)
-            return -ETIMEDOUT;
-    }
+    return wait_for_end(fd, -1, clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC, NULL);
 }
 
 /* ---- what a program prints ---- */

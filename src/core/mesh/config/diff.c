@@ -33,23 +33,12 @@ bool diff_is_empty(const struct diff *d)
 /* @change: all but its peer, which is a copy of @peer. 0 or -ENOMEM. */
 static int add_change(struct diff *d, struct diff_peer change, const struct wg_peer *peer)
 {
+    struct diff_peer *peers = secret_grow(d->peers, d->n_peers, sizeof(*peers), &d->cap_peers);
     int r;
 
-    if (d->n_peers == d->cap_peers) {
-        size_t cap = d->cap_peers ? d->cap_peers * 2 : 16;
-        struct diff_peer *grown = calloc(cap, sizeof(*grown));
-
-        if (!grown)
-            return -ENOMEM;
-        /* Not realloc(): the old copy may hold preshared keys. */
-        if (d->n_peers > 0) {
-            memcpy(grown, d->peers, d->n_peers * sizeof(*grown));
-            secret_wipe(d->peers, d->n_peers * sizeof(*grown));
-        }
-        free(d->peers);
-        d->peers = grown;
-        d->cap_peers = cap;
-    }
+    if (!peers)
+        return -ENOMEM;
+    d->peers = peers;
     r = wg_peer_copy(&change.peer, peer);
     if (r == 0)
         d->peers[d->n_peers++] = change;

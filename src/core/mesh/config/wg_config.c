@@ -88,31 +88,15 @@ bool wg_peer_allows_equal(const struct wg_peer *a, const struct wg_peer *b)
 
 int wg_config_add(struct wg_config *c, struct wg_peer *p)
 {
-    int r = 0;
+    bool is_full = c->n_peers >= WG_CONFIG_PEERS_MAX;
+    struct wg_peer *peers =
+        is_full ? NULL : secret_grow(c->peers, c->n_peers, sizeof(*peers), &c->cap_peers);
 
-    if (c->n_peers >= WG_CONFIG_PEERS_MAX) {
-        r = -E2BIG;
-    } else if (c->n_peers == c->cap_peers) {
-        size_t cap = c->cap_peers ? c->cap_peers * 2 : 16;
-        struct wg_peer *grown = malloc(cap * sizeof(*grown));
-
-        if (grown) {
-            /* Not realloc(): the old copy may hold preshared keys. */
-            if (c->n_peers > 0) {
-                memcpy(grown, c->peers, c->n_peers * sizeof(*grown));
-                secret_wipe(c->peers, c->n_peers * sizeof(*grown));
-            }
-            free(c->peers);
-            c->peers = grown;
-            c->cap_peers = cap;
-        } else {
-            r = -ENOMEM;
-        }
-    }
-    if (r < 0) {
+    if (!peers) {
         wg_peer_deinit(p);
-        return r;
+        return is_full ? -E2BIG : -ENOMEM;
     }
+    c->peers = peers;
     c->peers[c->n_peers++] = *p;
     secret_wipe(&p->psk, sizeof(p->psk));
     *p = (struct wg_peer)WG_PEER_NULL;

@@ -382,33 +382,20 @@ struct hosts_extra *hosts_list_extras(const struct snapshot *s, size_t *ret_n)
 
 const char *hosts_describe(const struct hosts_extra *x, char buf[static 128])
 {
+    static const char *const words[HOSTS_VERDICT_N] = {
+        [HOSTS_RESERVED] = "the name is reserved",
+        [HOSTS_CLAIMED] = "it is the name of another node or of its machine, too",
+        [HOSTS_IN_FILE] = "another line of the hosts file has it",
+        [HOSTS_ELSEWHERE] = "this machine's name server knows it",
+        [HOSTS_PENDING] = "this machine's resolver is being asked whether it knows it",
+    };
     char text[IP_ADDR_TEXT_MAX];
 
-    buf[0] = '\0';
-    switch (x->verdict) {
-    case HOSTS_RESERVED:
-        (void)snprintf(buf, 128, "the name is reserved");
-        break;
-    case HOSTS_CLAIMED:
-        (void)snprintf(buf, 128, "it is the name of another node or of its machine, too");
-        break;
-    case HOSTS_IN_FILE:
-        (void)snprintf(buf, 128, "another line of the hosts file has it");
-        break;
-    case HOSTS_ELSEWHERE:
-        if (ip_addr_is_none(&x->elsewhere))
-            (void)snprintf(buf, 128, "this machine's name server knows it");
-        else
-            (void)snprintf(buf, 128, "this machine's resolver leads it to %s",
-                ip_addr_format(&x->elsewhere, text));
-        break;
-    case HOSTS_PENDING:
-        (void)snprintf(buf, 128, "this machine's resolver is being asked whether it knows it");
-        break;
-    case HOSTS_KEPT:
-    case HOSTS_VERDICT_N:
-        break;
-    }
+    if (x->verdict == HOSTS_ELSEWHERE && !ip_addr_is_none(&x->elsewhere))
+        (void)snprintf(buf, 128, "this machine's resolver leads it to %s",
+            ip_addr_format(&x->elsewhere, text));
+    else
+        (void)snprintf(buf, 128, "%s", words[x->verdict] ? words[x->verdict] : "");
     return buf;
 }
 

@@ -100,34 +100,6 @@ int watch_event_decode(struct watch_event *ret, const char *line, size_t len, st
     return r;
 }
 
-json_t *watch_event_encode(const struct watch_event *ev)
-{
-    const char *type = kind_names[ev->kind];
-    json_int_t revision = (json_int_t)ev->revision;
-
-    switch (ev->kind) {
-    case WATCH_EVENT_SNAPSHOT:
-        return snapshot_encode(&ev->snapshot);
-    case WATCH_EVENT_PUT:
-        return json_pack("{s:s, s:I, s:o}", "type", type, "revision", revision, "object",
-            object_encode(&ev->object));
-    case WATCH_EVENT_DELETE:
-        return json_pack("{s:s, s:I, s:s, s:s}", "type", type, "revision", revision, "kind",
-            ev->deleted.kind->name, "name", ev->deleted.name);
-    case WATCH_EVENT_HEARTBEAT:
-        return json_pack("{s:s, s:I, s:o*, s:o*, s:o*}", "type", type, "revision", revision, "boot",
-            ev->boot ? json_integer((json_int_t)ev->boot) : NULL, "next",
-            ev->next_s ? json_integer((json_int_t)ev->next_s) : NULL, "storeBehind",
-            ev->store_behind_s ? json_integer((json_int_t)ev->store_behind_s) : NULL);
-    case WATCH_EVENT_REMOVED:
-        return json_pack("{s:s, s:s}", "type", type, "reason", ev->reason);
-    case WATCH_EVENT_NONE:
-    case WATCH_EVENT_N:
-        break;
-    }
-    return NULL;
-}
-
 bool watch_event_is_status(const struct watch_event *ev, const struct snapshot *s)
 {
     const struct node *held;

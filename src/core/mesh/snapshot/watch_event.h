@@ -65,9 +65,6 @@ void watch_event_deinit(struct watch_event *ev);
  */
 int watch_event_decode(struct watch_event *ret, const char *line, size_t len, struct err *e);
 
-/** watch_event_encode() - the JSON of one line; a new reference, NULL for no memory. */
-json_t *watch_event_encode(const struct watch_event *ev);
-
 /**
  * watch_event_is_status() - does it change no more than the status of a node that @s has?
  *

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/parse.h"
@@ -113,39 +112,17 @@ int resolve_host(const char *text, uint16_t dflt_port, struct endpoint *ret, uns
     return 0;
 }
 
-/* The source that the kernel would take towards @to; false when there is no route. */
-static bool source_towards(const char *to, struct ip_addr *ret)
-{
-    union sockaddr_inet sa;
-    struct endpoint ep;
-    socklen_t len;
-    bool ok;
-    int fd;
-
-    if (endpoint_parse(&ep, to, NULL) < 0)
-        return false;
-    len = sockaddr_from_endpoint(&sa, &ep);
-    fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    ok = connect(fd, &sa.any, len) == 0;
-    len = sizeof(sa);
-    ok = ok && getsockname(fd, &sa.any, &len) == 0 && sockaddr_to_endpoint(&sa, &ep);
-    (void)close(fd);
-    if (ok)
-        *ret = ep.addr;
-    return ok;
-}
-
 unsigned resolve_own(struct ip_addr ret[static 2])
 {
+    /* Blocks for documentation (RFC 5737, RFC 3849): only the default route leads there. */
+    static const char *const far[] = {"198.51.100.1:9", "[2001:db8::1]:9"};
+    struct endpoint to;
     unsigned n = 0;
 
-    /* Blocks for documentation (RFC 5737, RFC 3849): only the default route leads there. */
-    if (source_towards("198.51.100.1:9", &ret[n]))
-        n++;
-    if (source_towards("[2001:db8::1]:9", &ret[n]) && !ip_addr_is_link_local(&ret[n]))
-        n++;
+    for (unsigned i = 0; i < 2; i++)
+        if (endpoint_parse(&to, far[i], NULL) == 0 && sockaddr_source(&to, 0, &ret[n]) == 0 &&
+            (i == 0 || !ip_addr_is_link_local(&ret[n])))
+            n++;
     return n;
 }
 

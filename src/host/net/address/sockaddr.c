@@ -1,7 +1,11 @@
 /* sockaddr.c - see sockaddr.h. */
 #include "net/address/sockaddr.h"
 
+#include <errno.h>
 #include <string.h>
+
+#include "base/err.h"
+#include "os/file.h"
 
 socklen_t sockaddr_from_endpoint(union sockaddr_inet *ret, const struct endpoint *ep)
 {
@@ -35,4 +39,24 @@ bool sockaddr_to_endpoint(const union sockaddr_inet *sa, struct endpoint *ret)
     }
     *ret = ep;
     return true;
+}
+
+int sockaddr_source(const struct endpoint *to, uint32_t mark, struct ip_addr *ret)
+{
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, to);
+    _cleanup_(closep) int fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct endpoint source;
+
+    if (fd >= 0 && mark)
+        (void)setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark));
+    if (fd < 0 || connect(fd, &sa.any, len) < 0)
+        return -errno;
+    len = sizeof(sa);
+    if (getsockname(fd, &sa.any, &len) < 0)
+        return -errno;
+    if (!sockaddr_to_endpoint(&sa, &source))
+        return -EAFNOSUPPORT;
+    *ret = source.addr;
+    return 0;
 }

@@ -22,3 +22,11 @@ socklen_t sockaddr_from_endpoint(union sockaddr_inet *ret, const struct endpoint
 
 /** sockaddr_to_endpoint() - false when the family is neither. */
 bool sockaddr_to_endpoint(const union sockaddr_inet *sa, struct endpoint *ret);
+
+/**
+ * sockaddr_source() - the address that the kernel would send a datagram from
+ * @mark:	of the socket, where it may be set; 0: none
+ *
+ * Return: 0, or negative errno when there is no way to @to.
+ */
+int sockaddr_source(const struct endpoint *to, uint32_t mark, struct ip_addr *ret);

@@ -39,9 +39,7 @@ int link_watch_open(struct link_watch *ret)
 
 void link_watch_close(struct link_watch *w)
 {
-    if (w->fd >= 0)
-        (void)close(w->fd);
-    w->fd = -1;
+    closep(&w->fd);
 }
 
 /* ---- what comes in ---- */

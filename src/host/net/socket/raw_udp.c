@@ -209,28 +209,6 @@ static int open_out(enum raw_udp_family family)
     return TAKE_FD(fd);
 }
 
-/* The address that the kernel would send from; the checksum covers it. */
-static int find_source(const struct endpoint *to, struct ip_addr *ret)
-{
-    union sockaddr_inet sa;
-    socklen_t len = sockaddr_from_endpoint(&sa, to);
-    _cleanup_(closep) int fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const uint32_t mark = RTNL_OUTER_MARK;
-    struct endpoint source;
-
-    if (fd >= 0)
-        (void)setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark));
-    if (fd < 0 || connect(fd, &sa.any, len) < 0)
-        return -errno;
-    len = sizeof(sa);
-    if (getsockname(fd, &sa.any, &len) < 0)
-        return -errno;
-    if (!sockaddr_to_endpoint(&sa, &source))
-        return -EAFNOSUPPORT;
-    *ret = source.addr;
-    return 0;
-}
-
 static size_t put_ip_header(
     const struct raw_udp_packet *to, const struct ip_addr *source, size_t udp_len, uint8_t *out)
 {
@@ -297,8 +275,9 @@ int raw_udp_send(
         return -EAFNOSUPPORT;
     if (len > PACKET_MAX - sizeof(struct ip6_hdr) - sizeof(struct udphdr))
         return -EMSGSIZE;
+    /* The checksum covers it. */
     if (ip_addr_is_none(&source))
-        r = find_source(&to->remote, &source);
+        r = sockaddr_source(&to->remote, RTNL_OUTER_MARK, &source);
     if (r < 0)
         return r;
     off = put_ip_header(to, &source, sizeof(struct udphdr) + len, packet);
@@ -349,18 +328,11 @@ int raw_udp_open(struct raw_udp *ret, uint16_t port)
     return 0;
 }
 
-static void close_one(int *fd)
-{
-    if (*fd >= 0)
-        (void)close(*fd);
-    *fd = -1;
-}
-
 void raw_udp_close(struct raw_udp *ru)
 {
-    close_one(&ru->poll_fd);
+    closep(&ru->poll_fd);
     for (unsigned i = 0; i < RAW_UDP_FAMILY_N; i++) {
-        close_one(&ru->in_fd[i]);
-        close_one(&ru->out_fd[i]);
+        closep(&ru->in_fd[i]);
+        closep(&ru->out_fd[i]);
     }
 }

@@ -11,6 +11,7 @@
 #include "net/socket/socket.h"
 #include "net/socket/udp_batch.h"
 #include "net/tun/offload.h"
+#include "os/file.h"
 
 /* What four TCP streams have under way, 4 MB each (tcp_wmem), while the thread that should receive
  * does not get a core. Half of it overflows, and costs each stream 45 packets at a time: one merged
@@ -92,7 +93,7 @@ static int open_at(
 {
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, at);
-    int fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    _cleanup_(closep) int fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int r;
 
     if (fd < 0)
@@ -107,12 +108,9 @@ static int open_at(
         r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     if (r == 0)
         r = bound_port(fd, ret_port);
-    if (r < 0) {
-        (void)close(fd);
-        return r;
-    }
-    *ret_fd = fd;
-    return 0;
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
+    return r;
 }
 
 /* All addresses of one family; *@port 0 is replaced by what the kernel chose. */
@@ -190,11 +188,8 @@ int udp_connect(const struct udp_sockets *s, const struct endpoint *remote)
 
 void udp_close(struct udp_sockets *s)
 {
-    for (int i = 0; i < UDP_FAMILY_N; i++) {
-        if (s->fd[i] >= 0)
-            (void)close(s->fd[i]);
-        s->fd[i] = -1;
-    }
+    for (int i = 0; i < UDP_FAMILY_N; i++)
+        closep(&s->fd[i]);
     s->port = 0;
 }
 

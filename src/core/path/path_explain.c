@@ -16,19 +16,14 @@ const char *const path_verdict_names[] = {"untried", "trying", "chosen", "works"
 _Static_assert(
     sizeof(path_verdict_names) / sizeof(*path_verdict_names) == PATH_VERDICT_N, "a name each");
 
-static bool is_nat_equal(const struct behavior *a, const struct behavior *b)
-{
-    return a->mapping == b->mapping && a->filtering == b->filtering &&
-           a->is_natted == b->is_natted && a->is_blocked == b->is_blocked &&
-           a->port_step == b->port_step && a->last_port == b->last_port;
-}
-
 bool path_side_equal(const struct path_side *a, const struct path_side *b)
 {
     bool same = candidates_equal(&a->candidates, &b->candidates) &&
-                is_nat_equal(&a->nat, &b->nat) && a->keepalive == b->keepalive &&
-                a->can_guess == b->can_guess && a->relay_run == b->relay_run &&
-                a->n_relays == b->n_relays;
+                a->nat.mapping == b->nat.mapping && a->nat.filtering == b->nat.filtering &&
+                a->nat.is_natted == b->nat.is_natted && a->nat.is_blocked == b->nat.is_blocked &&
+                a->nat.port_step == b->nat.port_step && a->nat.last_port == b->nat.last_port &&
+                a->keepalive == b->keepalive && a->can_guess == b->can_guess &&
+                a->relay_run == b->relay_run && a->n_relays == b->n_relays;
 
     for (unsigned i = 0; same && i < a->n_relays; i++)
         same = x25519_public_equal(&a->relays[i].key, &b->relays[i].key) &&

@@ -318,17 +318,6 @@ static void advance(struct pmtu *p, nsec_t now)
     }
 }
 
-/* The size of the round's next probe; 0: all are sent. A later round does not try all sizes, but
- * always the largest: a size in doubt is given up only after it was probed in every round. */
-static uint16_t follow(struct pmtu *p)
-{
-    if (p->state != PMTU_STATE_SWEEP || p->next == p->high)
-        return 0;
-    if (p->n_tries > 0 && p->n_sent >= NEXT_PROBES - 1)
-        return p->high;
-    return next_step(p, p->next, p->high);
-}
-
 bool pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_action *ret)
 {
     *ret = (struct pmtu_action){.kind = PMTU_ACTION_NONE};
@@ -342,7 +331,14 @@ bool pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_action *ret)
         return false;
     *ret = (struct pmtu_action){PMTU_ACTION_PROBE, {p->next, p->epoch, now}};
     p->n_sent++;
-    p->next = follow(p);
+    /* A later round does not try all sizes, but always the largest: a size in doubt is given up
+     * only after it was probed in every round. */
+    if (p->state != PMTU_STATE_SWEEP || p->next == p->high)
+        p->next = 0;
+    else if (p->n_tries > 0 && p->n_sent >= NEXT_PROBES - 1)
+        p->next = p->high;
+    else
+        p->next = next_step(p, p->next, p->high);
     return true;
 }
 

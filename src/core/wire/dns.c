@@ -129,16 +129,6 @@ static void begin_record(struct writer *w, uint16_t type)
     writer_be32(w, TTL_S);
 }
 
-static void write_address(struct writer *w, const struct ip_addr *a)
-{
-    bool v4 = ip_addr_is_v4(a);
-    uint16_t len = v4 ? 4 : 16;
-
-    begin_record(w, v4 ? DNS_TYPE_A : DNS_TYPE_AAAA);
-    writer_be16(w, len);
-    writer_put(w, a->b + (sizeof(a->b) - len), len);
-}
-
 /* Data with names in it: the length, two bytes in front of it, is known when it is written. */
 static void end_data(struct writer *w, uint8_t *len)
 {
@@ -182,8 +172,14 @@ size_t dns_encode_answer(const struct dns_query *q, const uint8_t *query,
     writer_be16(&w, a->zone != NULL);
     writer_be16(&w, q->has_edns);
     writer_put(&w, query + DNS_HEADER_LEN, q->question_len);
-    for (size_t i = 0; i < n; i++)
-        write_address(&w, &a->addresses[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct ip_addr *address = &a->addresses[i];
+        uint16_t len = ip_addr_is_v4(address) ? 4 : 16;
+
+        begin_record(&w, len == 4 ? DNS_TYPE_A : DNS_TYPE_AAAA);
+        writer_be16(&w, len);
+        writer_put(&w, address->b + (sizeof(address->b) - len), len);
+    }
     if (a->target) {
         uint8_t *len;
 

@@ -155,12 +155,6 @@ static uint32_t headers_of(const uint8_t *p)
     return p[OFF_NEXT] == FRAGMENT ? V6_CUT_HEADERS : IP_V6_HEADER;
 }
 
-/* All shares but the last have as many bytes: a multiple of UNIT. */
-static uint32_t share_of(uint32_t payload, unsigned n)
-{
-    return (payload / n + (payload % n != 0) + UNIT - 1) / UNIT * UNIT;
-}
-
 unsigned v6_cut_count(const uint8_t *p, uint32_t len, uint16_t mtu)
 {
     uint32_t most = (uint32_t)(mtu - V6_CUT_HEADERS) / UNIT * UNIT;
@@ -176,7 +170,8 @@ uint32_t v6_cut(const uint8_t *p, uint32_t len, uint32_t id, unsigned i, unsigne
 {
     bool is_fragment = p[OFF_NEXT] == FRAGMENT;
     uint32_t from = headers_of(p);
-    uint32_t share = share_of(len - from, n);
+    /* All shares but the last have as many bytes: a multiple of UNIT. */
+    uint32_t share = ((len - from + n - 1) / n + UNIT - 1) / UNIT * UNIT;
     uint32_t off = i * share;
     uint32_t here = i + 1 < n ? share : len - from - off;
     uint8_t *fragment = dst + IP_V6_HEADER;

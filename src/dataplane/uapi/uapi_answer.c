@@ -74,16 +74,6 @@ static void get_device(struct device *d, struct str *out)
     get_rates(d, out);
 }
 
-static void get_allowed_ips(struct device *d, struct peer *peer, struct str *out)
-{
-    char text[IP_PREFIX_TEXT_MAX];
-    struct ip_prefix prefix;
-    uint32_t cursor = 0;
-
-    while (allowedips_each(&d->allowed, &peer->allowed, &cursor, &prefix))
-        add_line(out, "allowed_ip=", ip_prefix_format(&prefix, text));
-}
-
 /* Lines that no WireGuard client knows, hence only for peers that have them. */
 static void get_own_keys(struct peer *peer, struct str *out)
 {
@@ -112,7 +102,9 @@ static void get_own_keys(struct peer *peer, struct str *out)
 static void get_peer(struct device *d, struct peer *peer, struct str *out)
 {
     struct endpoint ep = peer_copy_path(peer, &peer->path).remote;
-    char text[ENDPOINT_TEXT_MAX], hex[X25519_HEX_MAX];
+    char text[ENDPOINT_TEXT_MAX], hex[X25519_HEX_MAX], block[IP_PREFIX_TEXT_MAX];
+    struct ip_prefix prefix;
+    uint32_t cursor = 0;
 
     add_line(out, "public_key=", x25519_public_format_hex(&peer->remote.public, hex));
     hex_encode(peer->remote.psk.b, sizeof(peer->remote.psk.b), hex);
@@ -127,7 +119,8 @@ static void get_peer(struct device *d, struct peer *peer, struct str *out)
     add_number(out, "rx_bytes=", atomic_load(&peer->rx_bytes));
     add_number(out, "persistent_keepalive_interval=", peer->keepalive_s);
     get_own_keys(peer, out);
-    get_allowed_ips(d, peer, out);
+    while (allowedips_each(&d->allowed, &peer->allowed, &cursor, &prefix))
+        add_line(out, "allowed_ip=", ip_prefix_format(&prefix, block));
 }
 
 void uapi_get(struct device *d, struct str *out)

@@ -63,23 +63,16 @@ static int add_peer(struct diff *d, const struct wg_peer *want)
     return add_change(d, change, want);
 }
 
-static bool must_set_endpoint(
-    const struct wg_peer *have, const struct wg_peer *want, const struct wg_peer *applied)
-{
-    if (endpoint_is_none(&want->endpoint) || endpoint_equal(&have->endpoint, &want->endpoint))
-        return false;
-    if (endpoint_is_none(&have->endpoint) || !applied)
-        return true;
-    return !endpoint_equal(&applied->endpoint, &want->endpoint);
-}
-
 static int update_peer(struct diff *d, const struct wg_peer *have, const struct wg_peer *want,
     const struct wg_peer *applied)
 {
     struct diff_peer change = {
         .op = DIFF_OP_UPDATE,
         .set_psk = !secret_equal(have->psk.b, want->psk.b, sizeof(want->psk.b)),
-        .set_endpoint = must_set_endpoint(have, want, applied),
+        .set_endpoint = !endpoint_is_none(&want->endpoint) &&
+                        !endpoint_equal(&have->endpoint, &want->endpoint) &&
+                        (endpoint_is_none(&have->endpoint) || !applied ||
+                            !endpoint_equal(&applied->endpoint, &want->endpoint)),
         .set_keepalive = have->keepalive != want->keepalive,
         .set_cipher = !noise_choice_equal(have->cipher, want->cipher),
         .set_pin = have->pin != want->pin,

@@ -344,13 +344,6 @@ static void mark_claimed(struct hosts_extra *extras, size_t n)
             sorted[i - 1]->verdict = sorted[i]->verdict = HOSTS_CLAIMED;
 }
 
-static enum hosts_verdict assess_hostname(const struct snapshot *s, const struct node *node)
-{
-    if (reserved_is(node->hostname))
-        return HOSTS_RESERVED;
-    return snapshot_find_node(s, node->hostname) ? HOSTS_CLAIMED : HOSTS_KEPT;
-}
-
 struct hosts_extra *hosts_list_extras(const struct snapshot *s, size_t *ret_n)
 {
     struct hosts_extra *extras;
@@ -373,7 +366,9 @@ struct hosts_extra *hosts_list_extras(const struct snapshot *s, size_t *ret_n)
             extras[n++] = (struct hosts_extra){.name = node->hostname,
                 .node = i,
                 .is_hostname = true,
-                .verdict = assess_hostname(s, node)};
+                .verdict = reserved_is(node->hostname)             ? HOSTS_RESERVED
+                           : snapshot_find_node(s, node->hostname) ? HOSTS_CLAIMED
+                                                                   : HOSTS_KEPT};
     }
     mark_claimed(extras, n);
     *ret_n = n;

@@ -159,15 +159,6 @@ json_t *edge_part_encode(const struct edge_part *part, enum edge_owner owner, in
                                      : edge_probed_encode(&part->probed);
 }
 
-static bool is_trouble(const struct edge_part *part, enum edge_owner owner)
-{
-    const struct edge_said *s = &part->said;
-
-    if (owner == EDGE_OWNER_PROBE)
-        return part->probed.tunnel == EDGE_REACH_SILENT;
-    return s->is_alarm || s->error || s->fell_at != 0;
-}
-
 json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
 {
     json_t *json = json_object();
@@ -176,10 +167,14 @@ json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
     for (unsigned round = 0; json && round < 2; round++)
         for (size_t i = 0; json && i < p->n; i++) {
             const struct edge_part *part = p->items[i];
+            const struct edge_said *s = &part->said;
+            bool is_trouble = p->owner == EDGE_OWNER_PROBE
+                                  ? part->probed.tunnel == EDGE_REACH_SILENT
+                                  : s->is_alarm || s->error || s->fell_at != 0;
             json_t *said;
             size_t need;
 
-            if (is_trouble(part, p->owner) != (round == 0))
+            if (is_trouble != (round == 0))
                 continue;
             said = edge_part_encode(part, p->owner, at);
             need = strlen(part->peer) + sizeof("\"\":,") + json_dumpb(said, NULL, 0, JSON_COMPACT);

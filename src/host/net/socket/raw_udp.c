@@ -55,9 +55,8 @@ static int filter_v4(int fd, uint16_t port)
         BPF_STMT(BPF_RET | BPF_K, UINT16_MAX),
         BPF_STMT(BPF_RET | BPF_K, 0),
     };
-    struct sock_fprog program = {.len = sizeof(code) / sizeof(*code), .filter = code};
 
-    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno : 0;
+    return socket_filter(fd, SO_ATTACH_FILTER, code, sizeof(code) / sizeof(*code));
 }
 
 static int filter_v6(int fd, uint16_t port)
@@ -76,9 +75,8 @@ static int filter_v6(int fd, uint16_t port)
         BPF_STMT(BPF_RET | BPF_K, UINT16_MAX),
         BPF_STMT(BPF_RET | BPF_K, 0),
     };
-    struct sock_fprog program = {.len = sizeof(code) / sizeof(*code), .filter = code};
 
-    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno : 0;
+    return socket_filter(fd, SO_ATTACH_FILTER, code, sizeof(code) / sizeof(*code));
 }
 
 /* It is bound to its protocol after the filter is attached, so that nothing gets in unfiltered. */

@@ -56,6 +56,13 @@ int socket_wait(int fd, short events, nsec_t deadline)
     }
 }
 
+int socket_filter(int fd, int option, struct sock_filter *code, unsigned short n)
+{
+    struct sock_fprog program = {.len = n, .filter = code};
+
+    return setsockopt(fd, SOL_SOCKET, option, &program, sizeof(program)) < 0 ? -errno : 0;
+}
+
 int socket_split_by_interface(int fd, unsigned ifindex)
 {
     struct sock_filter code[] = {
@@ -64,11 +71,8 @@ int socket_split_by_interface(int fd, unsigned ifindex)
         BPF_STMT(BPF_RET | BPF_K, 0),
         BPF_STMT(BPF_RET | BPF_K, 1),
     };
-    struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
-    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) < 0
-               ? -errno
-               : 0;
+    return socket_filter(fd, SO_ATTACH_REUSEPORT_CBPF, code, sizeof(code) / sizeof(*code));
 }
 
 /* ---- who has which port ---- */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 
 struct err;
+struct sock_filter;
 
 /* For any socket: the size of its buffers, and waiting until it is ready. */
 
@@ -23,6 +24,9 @@ struct err;
  */
 void socket_set_receive_buffer(int fd, int bytes);
 void socket_set_send_buffer(int fd, int bytes);
+
+/** socket_filter() - have @n instructions look at what comes in. 0 or negative errno. */
+int socket_filter(int fd, int option, struct sock_filter *code, unsigned short n);
 
 /**
  * socket_split_by_interface() - part what comes to one address and port by where it comes in

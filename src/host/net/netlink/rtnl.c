@@ -362,6 +362,9 @@ static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsig
         /* RTPROT_UNSPEC is 0: whoever made it. */
         rtm->rtm_protocol = opt->protocol;
         rtm->rtm_scope = RT_SCOPE_NOWHERE;
+    } else {
+        /* Of a route to remove nothing is said: the kernel would leave one with other metrics. */
+        put_metrics(rq.nlh, &opt->metrics);
     }
     put_address(rq.nlh, RTA_DST, &dst->addr);
     mnl_attr_put_u32(rq.nlh, RTA_OIF, ifindex);
@@ -369,7 +372,6 @@ static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsig
         mnl_attr_put_u32(rq.nlh, RTA_TABLE, opt->table);
     if (opt->metric)
         mnl_attr_put_u32(rq.nlh, RTA_PRIORITY, opt->metric);
-    put_metrics(rq.nlh, &opt->metrics);
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 

@@ -93,7 +93,7 @@ int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_pr
 /** rtnl_add_bare_address() - the same, but the kernel makes no route to its block. */
 int rtnl_add_bare_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
 
-/** Protocol number of the routes to single peers, to recognise them by. */
+/** Protocol number of our routes to single peers and in tables of their own, to recognise them. */
 #define RTNL_PEER_ROUTES 87
 
 /** What a route says of the packets that take it; 0: nothing. */
@@ -115,7 +115,7 @@ struct rtnl_route {
  * @route:	NULL: nothing is said of it
  *
  * To set it replaces a route to the same @dst, to add it does not. Sockets that are bound to the
- * interface use it whatever its metric.
+ * interface use it whatever its metric. One is removed whatever its metrics are.
  *
  * Return: 0 or negative errno.
  */

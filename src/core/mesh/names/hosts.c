@@ -193,7 +193,7 @@ static void add_name(struct name_set *names, const struct piece *name)
     struct piece *items =
         sorted_open(names->items, names->n, sizeof(*items), names->n, &names->cap);
 
-    names->failed = !items;
+    names->failed |= !items;
     if (!items)
         return;
     names->items = items;

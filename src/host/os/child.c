@@ -29,7 +29,7 @@ struct found {
     size_t n_visited;
 };
 
-/* A file of the process under /proc. */
+/* /proc/PID/@name; with a @dir, the children of what @name is there. */
 static FILE *open_proc(int pid, const char *dir, const char *name)
 {
     char path[64];

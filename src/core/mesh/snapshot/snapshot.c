@@ -31,12 +31,12 @@ static int compare_items(const void *a, const void *b)
     return strcmp((*x)->meta.name, (*y)->meta.name);
 }
 
-/* Where @name is, or would have to be put. */
 static int compare_name(const void *item, const void *name)
 {
     return strcmp((*(struct object *const *)item)->meta.name, name);
 }
 
+/* Where @name is, or would have to be put. */
 static size_t list_place(const struct snapshot_list *l, const char *name, bool *ret_found)
 {
     return sorted_place(l->items, l->n, sizeof(struct object *), compare_name, name, ret_found);

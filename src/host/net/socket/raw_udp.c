@@ -273,7 +273,7 @@ int raw_udp_send(
         return -EAFNOSUPPORT;
     if (len > PACKET_MAX - sizeof(struct ip6_hdr) - sizeof(struct udphdr))
         return -EMSGSIZE;
-    /* The checksum covers it. */
+    /* The checksum covers the source. */
     if (ip_addr_is_none(&source))
         r = sockaddr_source(&to->remote, RTNL_OUTER_MARK, &source);
     if (r < 0)

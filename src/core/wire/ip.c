@@ -1,10 +1,7 @@
 /* ip.c - see ip.h. */
 #include "wire/ip.h"
 
-#include <string.h>
-
 #include "base/bytes.h"
-#include "base/containers.h"
 
 /* RFC 791 section 3.1. */
 struct v4_header {

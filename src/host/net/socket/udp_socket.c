@@ -4,7 +4,6 @@
 #include <netinet/udp.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "net/address/sockaddr.h"

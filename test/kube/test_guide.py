@@ -49,7 +49,7 @@ ELSEWHERE = [
 ]
 # Named in a sentence, without what they would need to be run.
 MENTIONED = re.compile(r"kubectl( logs| apply -k| delete -k| apply --dry-run=server)?|"
-                       r"kubectl get -o yaml --show-managed-fields|(weft|make)( [a-z]+)*")
+                       r"kubectl get -o yaml --show-managed-fields|(weft|make)( [a-z]+)*( FULL=1)?")
 
 
 @dataclass

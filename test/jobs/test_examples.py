@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from lab.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 180
@@ -18,15 +18,9 @@ PATIENCE_S = 180
 pytest.importorskip("torch", reason="python3-torch is not installed")
 
 
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def start(world: int, script: str, *words: object, **env: str) -> list[subprocess.Popen]:
     """A process for each rank, as torchrun starts them on as many nodes."""
-    meeting = {"WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(),
+    meeting = {"WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_ports(1),
                "LOCAL_RANK": 0, "OMP_NUM_THREADS": 1, "GLOO_SOCKET_IFNAME": "lo"}
     return [subprocess.Popen(
         [sys.executable, ROOT / "examples" / script, *map(str, words)], text=True,

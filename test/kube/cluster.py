@@ -6,13 +6,14 @@ import json
 import os
 import select
 import signal
-import socket
 import ssl
 import subprocess
 import time
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+from lab.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools/kube"
@@ -44,22 +45,6 @@ def programs() -> Path:
     """The folder of what `make kube` has built."""
     said = subprocess.run([TOOL, "where"], check=True, text=True, stdout=subprocess.PIPE).stdout
     return Path(said.strip()) / "bin"
-
-
-def free_ports(count: int) -> int:
-    """The first of @count ports in a row on which nobody listens."""
-    for first in range(21000 + os.getpid() % 300 * 20, 32000, count):
-        sockets = [socket.socket() for _ in range(count)]
-        try:
-            for offset, s in enumerate(sockets):
-                s.bind(("127.0.0.1", first + offset))
-            return first
-        except OSError:
-            continue
-        finally:
-            for s in sockets:
-                s.close()
-    raise OSError(f"there are no {count} free ports in a row")
 
 
 @dataclass

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from lab.support.ports import free_ports
 
-from .cluster import ROOT, Cluster, free_ports
+from .cluster import ROOT, Cluster
 
 NAMESPACES = 20  # as many as the contract has tests, or more
 SECONDS = 20     # of hubs that write while the server comes and goes

@@ -42,6 +42,9 @@ class Resolved(Container):
         return self.run(["resolvectl", "query", "--legend=no", name], check=False).out
 
     def wait_told(self) -> None:
+        # An agent's unit counts as started before its socket is there.
+        wait_for(lambda: self.run(["weft", "status"], check=False, quiet=True).rc == 0, 20,
+                 "the agent to answer")
         wait_for(lambda: self.address() in self.link("dns").split(), 40,
                  "systemd-resolved to be told")
 

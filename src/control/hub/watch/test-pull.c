@@ -188,6 +188,23 @@ static void test_one_that_never_reads(void **state)
     end_reader(&usual);
 }
 
+/* One that does not get its snapshot in time is ended, since others wait for its place. */
+static void test_one_that_takes_its_snapshot_too_slowly(void **state)
+{
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct reader slow = {.bytes = 1};
+
+    open_reader(&slow, "a", &audience_nothing);
+    audience_hub.now += WATCH_SNAPSHOT_WITHIN;
+    watch_tick(w, audience_hub.now);
+    assert_int_equal(read_some(&slow), 1);
+    assert_false(slow.stream->aborted);
+    audience_hub.now++;
+    watch_tick(w, audience_hub.now);
+    assert_true(slow.stream->aborted);
+    end_reader(&slow);
+}
+
 /* One that falls behind what is kept begins anew, once its connection has taken what there was. */
 static void test_one_that_falls_behind(void **state)
 {
@@ -344,6 +361,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_speeds, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_one_that_never_reads, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_one_that_takes_its_snapshot_too_slowly, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_one_that_falls_behind, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_one_that_comes_again, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(

@@ -165,13 +165,14 @@ static struct admin_token *find_text(struct admin_tokens *at, const char *text)
 enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *bearer,
     const struct ip_addr *from, nsec_t now, int64_t wall_s, struct caller *ret)
 {
-    struct token_hash hash = hash_of_text(bearer);
     const struct model_network *net;
+    struct token_hash hash;
     struct admin_token *t;
     bool is_for_none;
 
     if (ratelimit_is_spent(&at->failures, from, now))
         return CALLER_LIMITED;
+    hash = hash_of_text(bearer);
     if (at->has_file && secret_equal(hash.b, at->file.b, sizeof(hash.b))) {
         ret->role = ROLE_ADMIN;
         (void)snprintf(ret->name, sizeof(ret->name), "file:admin.token");

@@ -96,6 +96,19 @@ static void on_noted(void *ctx, const struct store_answer *a)
         log_warning("the audit log does not tell of a copied node: %s", err_text(a->e));
 }
 
+/* Has the audit log tell that @node's key is seen at several places. */
+static void note_copies(struct handlers *h, const struct model_node *node, nsec_t now)
+{
+    const char *network = node->net->spec.meta.name;
+    char object[AUDIT_OBJECT_MAX + 1];
+    struct err e = ERR_NULL;
+
+    (void)snprintf(object, sizeof(object), "node/%.*s/%.*s", NAME_MAX_LEN, network, NAME_MAX_LEN,
+        node->spec.meta.name);
+    if (audit_note(h->audit, "copy", network, object, now, on_noted, NULL, &e) != 0)
+        log_warning("the audit log does not tell of a copied node: %s", err_text(&e));
+}
+
 /* @report is taken. One that numbers its reports hears which was the last. */
 static void take_report(struct handlers *h, const struct model_node *node, struct report *report,
     const struct request *rq, struct response *rs)
@@ -105,18 +118,12 @@ static void take_report(struct handlers *h, const struct model_node *node, struc
     bool has_node = report->has_node;
     bool had_copies = node->reported->had_copies;
     enum reports_result result;
-    const char *network = node->net->spec.meta.name;
-    char object[AUDIT_OBJECT_MAX + 1];
-    struct err e = ERR_NULL;
 
     if (report->has_traffic)
         traffic_book_take(h->traffic, node, &report->traffic, rq->now, clock_wall_s());
     result = reports_take(h->reports, node, report, clock_wall_s());
-    (void)snprintf(object, sizeof(object), "node/%.*s/%.*s", NAME_MAX_LEN, network, NAME_MAX_LEN,
-        node->spec.meta.name);
-    if (node->reported->had_copies && !had_copies &&
-        audit_note(h->audit, "copy", network, object, rq->now, on_noted, NULL, &e) != 0)
-        log_warning("the audit log does not tell of a copied node: %s", err_text(&e));
+    if (node->reported->had_copies && !had_copies)
+        note_copies(h, node, rq->now);
     switch (result) {
     case REPORTS_UPDATES:
         watch_tell_status(h->watcher, node, rq->now);

@@ -359,8 +359,8 @@ static int apply_in_network(
     struct model *m, const struct record_key *k, const struct store_item *item, struct err *e)
 {
     struct model_network *net = model_find_network(m, k->network);
-    struct model_node *node = model_find_node(net, k->name);
     struct model_object *o;
+    struct model_node *node;
 
     if (!net)
         return 0;
@@ -368,6 +368,7 @@ static int apply_in_network(
     case RECORD_NODE:
         if (item->value)
             return put_node(m, net, k->name, item, e);
+        node = model_find_node(net, k->name);
         if (node)
             remove_node(m, node);
         return 0;

@@ -293,6 +293,7 @@ static void look_at_status(struct resources *s, struct sent *t, nsec_t now)
 static void on_tick(uv_timer_t *timer)
 {
     struct resources *s = timer->data;
+    nsec_t now = clock_now();
 
     if (s->term == 0)
         return;
@@ -300,7 +301,7 @@ static void on_tick(uv_timer_t *timer)
     for (size_t n = s->sent.n < STATUS_LOOKS ? s->sent.n : STATUS_LOOKS; n > 0; n--) {
         if (s->cursor >= s->sent.n)
             s->cursor = 0;
-        look_at_status(s, sent_at(s, s->cursor++), clock_now());
+        look_at_status(s, sent_at(s, s->cursor++), now);
     }
 }
 

@@ -150,9 +150,10 @@ enum nccl_watch_event nccl_watch_look(struct nccl_watch *w)
             if (file->log.network[0] != '\0')
                 event = assess(w, &file->log);
         } else if (w->is_ours && stat(file->path, &st) == 0 &&
-                   (long long)st.st_blocks * 512 > LOG_BYTES_MAX && truncate(file->path, 0) < 0) {
-            /* NCCL goes on writing where it was, so what was emptied stays a hole. */
-            (void)unlink(file->path);
+                   (long long)st.st_blocks * 512 > LOG_BYTES_MAX) {
+            /* NCCL goes on writing where it was: what was emptied stays a hole, of no blocks. */
+            if (truncate(file->path, 0) < 0)
+                (void)unlink(file->path);
         }
     }
     return event;

@@ -216,7 +216,7 @@ static void on_second(void *ctx, const uint8_t *msg, size_t len)
 static void take_action(struct keepalive_probe *p, enum keepalive_action action)
 {
     bool v4 = ip_addr_is_v4(&p->plan.view.hub.addr);
-    uint8_t request[STUN_REQUEST_SIZE], port_request[STUN_REQUEST_SIZE];
+    uint8_t request[STUN_REQUEST_SIZE];
 
     /* A question that is repeated keeps its id: its answer may be late (RFC 8489 section 6.2.1). */
     if (action != KEEPALIVE_ACTION_OPEN && p->plan.machine.n_tries == 1)
@@ -232,8 +232,8 @@ static void take_action(struct keepalive_probe *p, enum keepalive_action action)
         stun_socket_send(p->spare, &p->plan.view.hub, request, sizeof(request));
         return;
     case KEEPALIVE_ACTION_ASK:
-        stun_encode_request(&p->id, p->plan.machine.port, port_request);
-        stun_socket_send(p->second, &p->plan.view.hub, port_request, sizeof(port_request));
+        stun_encode_request(&p->id, p->plan.machine.port, request);
+        stun_socket_send(p->second, &p->plan.view.hub, request, sizeof(request));
         return;
     case KEEPALIVE_ACTION_NONE:
         return;

@@ -72,8 +72,7 @@ bool stun_is_answer(const uint8_t *msg, size_t len);
 /**
  * stun_encode_request() - ask "where do I come from?"
  * @id:		random, unknown to strangers
- * @port:	of ours, as the server sees it, at which it is to be answered; 0: where it comes
- * from
+ * @port:	of ours, as the server sees it, to be answered at; 0: the one it comes from
  *
  * Padded, so that no server has a reason to limit its answers (docs/wire/stun.md).
  *

@@ -168,7 +168,7 @@ static void on_listener_closed(uv_handle_t *h)
 }
 
 /* Serve the job at @fd, a listening socket, which is taken. */
-static void rdzv_listen_add(struct process *p, struct rdzv_job *job, int fd)
+static void listen_add(struct process *p, struct rdzv_job *job, int fd)
 {
     struct rdzv_listener *li;
     unsigned n = 0;
@@ -403,7 +403,7 @@ static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wi
         rdzv_job_free(job);
     }
     if (m->type == RDZV_WIRE_LISTENER) {
-        rdzv_listen_add(p, job, fd);
+        listen_add(p, job, fd);
         rdzv_job_note_expiry(job);
     }
 }

@@ -1,19 +1,21 @@
 """A fault for each alert of deploy/monitoring, in figures, for promtool.
 
-A cluster of a hub, two nodes and a budget is healthy from minute 0 to 29, has the fault from 30 to
-69, and is healthy again until 120. A counter that a fault moves grows by so much in each minute.
+A cluster of three hubs, two nodes and a budget is healthy from minute 0 to 29, has the fault from
+30 to 69, and is healthy again until 120. What is healthy is just below the bound of its alert, and
+what is faulty just above it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 FAULT_AT, MENDED_AT, END = 30, 70, 120
 TARGET = {"cluster": "east"}
-HUB = TARGET | {"instance": "hub:8443", "job": "weft-hub"}
-HUB_2 = HUB | {"instance": "hub-2:8443"}
+HUBS = [TARGET | {"instance": f"{name}:8443", "job": "weft-hub"}
+        for name in ("hub", "hub-2", "hub-3")]
+HUB, *OTHER_HUBS = HUBS  # the one that has the faults of a single hub, and those that have none
 NODE = TARGET | {"instance": "gpu-1:9100", "job": "weft-node"}
 NETWORK = {"cluster": "east", "network": "default"}
 FILE = {"file": "/var/lib/prometheus/node-exporter/weft-probe.prom"}
@@ -24,23 +26,30 @@ def series(name: str, **labels: str) -> str:
 
 
 def gauge(healthy: object, faulty: object) -> str:
-    """promtool's notation: so long the one, so long the other, and the first again; _: nothing."""
+    """promtool's notation: so long the one, so long the other, and the first again."""
     return (f"{healthy}x{FAULT_AT - 1} {faulty}x{MENDED_AT - FAULT_AT - 1} "
             f"{healthy}x{END - MENDED_AT}")
 
 
-def counter(step: int) -> str:
-    """Stands, grows by `step` in each minute of the fault, and stands."""
-    grown = step * (MENDED_AT - FAULT_AT)
-    return f"0x{FAULT_AT - 1} {step}+{step}x{MENDED_AT - FAULT_AT - 1} {grown}x{END - MENDED_AT}"
+def steady(value: object) -> str:
+    return gauge(value, value)
 
 
-STEADY = f"0+60x{END}"  # 60 in each minute, as time itself
-# File times: one that follows time, and one that stands still while there is the fault.
-STUCK = (f"0+60x{FAULT_AT - 1} {60 * FAULT_AT}x{MENDED_AT - FAULT_AT - 1} "
-         f"{60 * MENDED_AT}+60x{END - MENDED_AT}")
-HALF_ANSWERED = (f"0+60x{FAULT_AT - 1} {60 * FAULT_AT}+30x{MENDED_AT - FAULT_AT - 1} "
-                 f"{60 * FAULT_AT + 30 * (MENDED_AT - FAULT_AT)}+60x{END - MENDED_AT}")
+def counter(faulty: float, healthy: float = 0) -> str:
+    """Grows in each minute of the fault by the one, in each other by the other."""
+    had = FAULT_AT * healthy
+    has = had + (MENDED_AT - FAULT_AT) * faulty
+    return (f"0+{healthy}x{FAULT_AT - 1} {had}+{faulty}x{MENDED_AT - FAULT_AT - 1} "
+            f"{has}+{healthy}x{END - MENDED_AT}")
+
+
+# One in some twenty minutes: less than one in the time that a rule looks back.
+SELDOM = counter(0.05)
+# Not scraped during the fault: "_" is no value.
+ABSENT = f"1x{FAULT_AT - 1} _x{MENDED_AT - FAULT_AT} 1x{END - MENDED_AT}"
+# When a file was written: a minute ago, and during the fault never again.
+STUCK = (f"-60+60x{FAULT_AT - 1} {60 * (FAULT_AT - 1)}x{MENDED_AT - FAULT_AT - 1} "
+         f"{60 * (MENDED_AT - 1)}+60x{END - MENDED_AT}")
 
 
 def hub(name: str, **labels: str) -> str:
@@ -55,165 +64,177 @@ def node(name: str, **labels: str) -> str:
     return series(name, **NODE, **labels)
 
 
+def of_all_hubs(name: str, values: Iterable[object], **labels: str) -> dict[str, str]:
+    """What each hub tells while all is well."""
+    return {series(name, **one, **labels): steady(value)
+            for one, value in zip(HUBS, values, strict=True)}
+
+
 PEER = {"node": "gpu-2", "family": "ipv4"}
+BUDGET = {"network": "default", "exported_job": "llama"}
 # All that is well, which each fault is put into.
 HEALTHY: Mapping[str, str] = {
-    hub("up"): gauge(1, 1),
-    node("up"): gauge(1, 1),
-    net("weft_agents"): gauge(2, 2),
-    hub("weft_watches"): gauge(2, 2),
-    net("weft_agents_silent"): gauge(0, 0),
-    net("weft_agents_failing"): gauge(0, 0),
-    net("weft_agents_never_applied"): gauge(0, 0),
-    net("weft_path_alarms"): gauge(0, 0),
-    net("weft_edge_ends_fallen"): gauge(0, 0),
-    net("weft_edge_ends_failing"): gauge(0, 0),
-    net("weft_edge_ends_unreached"): gauge(0, 0),
-    hub("weft_streams"): gauge(0, 0),
-    hub("weft_store_refuses"): gauge(0, 0),
-    hub("weft_store_behind_seconds"): gauge(0.1, 0.1),
-    hub("weft_damaged_records"): gauge(0, 0),
-    hub("weft_kubernetes_leading"): gauge(1, 1),
+    **of_all_hubs("up", [1, 1, 1]),
+    node("up"): steady(1),
+    # The third hub has not heard yet of who came last. Each agent listens to one of them.
+    **of_all_hubs("weft_agents", [2, 2, 1], network="default"),
+    **of_all_hubs("weft_agents", [1, 1, 1], network="lab"),
+    **of_all_hubs("weft_watches", [1, 1, 1]),
+    **of_all_hubs("weft_agents_silent", [0, 0, 0], network="default"),
+    **of_all_hubs("weft_agents_failing", [0, 0, 0], network="default"),
+    **of_all_hubs("weft_agents_never_applied", [0, 0, 0], network="default"),
+    **of_all_hubs("weft_path_alarms", [0, 0, 0], network="default"),
+    **of_all_hubs("weft_edge_ends_fallen", [0, 0, 0], network="default"),
+    **of_all_hubs("weft_edge_ends_failing", [0, 0, 0], network="default"),
+    **of_all_hubs("weft_edge_ends_unreached", [0, 0, 0], network="default"),
+    **of_all_hubs("weft_streams", [0, 0, 0]),
+    **of_all_hubs("weft_kubernetes_leading", [1, 0, 0]),
+    **of_all_hubs("weft_budget_share", [0.79, 0.5, 0.5], **BUDGET),
+    hub("weft_store_refuses"): steady(0),
+    hub("weft_store_behind_seconds"): steady(10),
+    hub("weft_damaged_records"): steady(0),
     # What these count is never well: it stands.
-    hub("weft_kubernetes_failed_total"): gauge(3, 3),
-    hub("weft_rendezvous_commits_failed_total"): gauge(3, 3),
-    hub("weft_rendezvous_restarts_total"): gauge(3, 3),
-    hub("weft_api_connections_refused_total"): gauge(3, 3),
-    hub("weft_enrolments_refused_total"): gauge(3, 3),
-    hub("weft_edge_parts_left_out_total"): gauge(3, 3),
-    hub("weft_traffic_left_out_total"): gauge(3, 3),
-    hub("weft_budget_share", network="default", exported_job="llama"): gauge(0.5, 0.5),
-    node("weft_probe_reached", **PEER): gauge(1, 1),
+    hub("weft_kubernetes_failed_total"): steady(3),
+    hub("weft_rendezvous_commits_failed_total"): steady(3),
+    hub("weft_rendezvous_restarts_total"): steady(3),
+    hub("weft_api_connections_refused_total"): steady(3),
+    hub("weft_edge_parts_left_out_total"): steady(3),
+    hub("weft_traffic_left_out_total"): steady(3),
+    # People mistype tokens.
+    hub("weft_enrolments_refused_total"): counter(0.95, healthy=0.95),
+    node("weft_probe_reached", **PEER): steady(1),
     # A machine whose IPv6 is off.
-    node("weft_probe_reached", node="gpu-2", family="ipv6"): gauge(0, 0),
-    node("weft_probe_pings_total", **PEER): STEADY,
-    node("weft_probe_answers_total", **PEER): STEADY,
+    node("weft_probe_reached", node="gpu-2", family="ipv6"): steady(0),
+    node("weft_probe_pings_total", **PEER): counter(60, healthy=60),
+    node("weft_probe_answers_total", **PEER): counter(58, healthy=58),
     # A pass that fails is made again, and mostly succeeds.
-    node("weft_agent_passes_failing"): gauge(1, 1),
-    node("weft_agent_foreign_peers_removed_total"): gauge(3, 3),
-    node("node_textfile_mtime_seconds", **FILE): STEADY,
+    node("weft_agent_passes_failing"): steady(2),
+    node("weft_agent_foreign_peers_removed_total"): steady(3),
+    node("node_textfile_mtime_seconds", **FILE): f"-60+60x{END}",
 }
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is otherwise while there is the fault, and what fires then: alerts and their labels."""
+    """What is otherwise while there is the fault, and which alerts fire then, with their labels."""
 
     differs: Mapping[str, str]
-    fires: Mapping[str, Mapping[str, str]]
-    # The first alert fires as soon as its "for" is over; false where a rate has to rise first.
+    fires: list[Mapping[str, str]]
+    # They fire as soon as their "for" is over, and no longer than the fault; false where that is
+    # not so, since a rate has to rise first, and to fall.
     is_exact: bool = True
-    healthy: Mapping[str, str] = field(default_factory=dict)  # beside HEALTHY
+    kept_min: int = 0  # so long they go on after it, by their "keep_firing_for"
 
 
-def alert(**labels: str) -> Mapping[str, str]:
-    return labels
+def alert(name: str, **labels: str) -> Mapping[str, str]:
+    return {"alertname": name, **labels}
+
+
+def of_hub(metric: str, values: str, name: str, severity: str, scope: str = "hub",
+           is_exact: bool = True) -> Fault:
+    """One number of one hub is not as it should be."""
+    return Fault({hub(metric): values}, [alert(name, **HUB, severity=severity, scope=scope)],
+                 is_exact)
+
+
+def of_network(metric: str, faulty: int, name: str, severity: str) -> Fault:
+    """A hub counts some of a network that are not as they should be."""
+    return Fault({net(metric): gauge(0, faulty)},
+                 [alert(name, **NETWORK, severity=severity, scope="network")])
+
+
+def of_cluster(metric: str, values: str, name: str, scope: str) -> Fault:
+    """All hubs together have too many, or too few."""
+    return Fault({hub(metric): values}, [alert(name, **TARGET, severity="warning", scope=scope)])
+
+
+def of_node(differs: Mapping[str, str], name: str, is_exact: bool = True, **labels: str) -> Fault:
+    return Fault(differs, [alert(name, **NODE, **labels, severity="warning", scope="node")],
+                 is_exact)
+
+
+def of_budget(share: float, *fires: tuple[str, str]) -> Fault:
+    return Fault({hub("weft_budget_share", **BUDGET): gauge(0.79, share)}, [
+        alert(name, cluster="east", **BUDGET, severity=severity, scope="cost")
+        for name, severity in fires])
 
 
 FAULTS: Mapping[str, Fault] = {
-    "the only hub is down": Fault(
-        {hub("up"): gauge(1, 0)},
-        {"WeftHubDown": alert(**HUB, severity="critical", scope="hub")}),
-    "one of two hubs is down": Fault(
-        {hub("up"): gauge(1, 0)},
-        {"WeftHubOfSeveralDown": alert(**HUB, severity="warning", scope="hub")},
-        healthy={series("up", **HUB_2): gauge(1, 1)}),
+    "no hub is left": Fault(
+        {series("up", **one): gauge(1, 0) for one in HUBS},
+        [alert("WeftHubDown", **one, severity="critical", scope="hub") for one in HUBS],
+        kept_min=1),
+    "one of three hubs is down": of_hub(
+        "up", gauge(1, 0), "WeftHubOfSeveralDown", "warning"),
     "no hub is scraped": Fault(
-        {hub("up"): f"1x{FAULT_AT - 1} _x{MENDED_AT - FAULT_AT} 1x{END - MENDED_AT}"},
-        {"WeftHubUnknown": alert(job="weft-hub", severity="warning", scope="hub")},
+        {series("up", **one): ABSENT for one in HUBS},
+        [alert("WeftHubUnknown", job="weft-hub", severity="warning", scope="hub")],
         is_exact=False),
-    "the hub's disk is full": Fault(
-        {hub("weft_store_refuses"): gauge(0, 1)},
-        {"WeftStoreRefuses": alert(**HUB, severity="critical", scope="hub")}),
-    "the hub does not hear from etcd": Fault(
-        {hub("weft_store_behind_seconds"): gauge(0.1, 11)},
-        {"WeftStoreBehind": alert(**HUB, severity="warning", scope="hub")}),
-    "a record is damaged": Fault(
-        {hub("weft_damaged_records"): gauge(0, 1)},
-        {"WeftStoreDamaged": alert(**HUB, severity="critical", scope="hub")}),
-    "the disk refuses what jobs write": Fault(
-        {hub("weft_rendezvous_commits_failed_total"): counter(1)},
-        {"WeftJobsNotKept": alert(**HUB, severity="critical", scope="jobs")}, is_exact=False),
-    "a process of rendezvous ends": Fault(
-        {hub("weft_rendezvous_restarts_total"): counter(1)},
-        {"WeftRendezvousRestarted": alert(**HUB, severity="warning", scope="jobs")},
+    "the hub's disk is full": of_hub(
+        "weft_store_refuses", gauge(0, 1), "WeftStoreRefuses", "critical"),
+    "the hub does not hear from etcd": of_hub(
+        "weft_store_behind_seconds", gauge(10, 10.1), "WeftStoreBehind", "warning"),
+    "a record is damaged": of_hub(
+        "weft_damaged_records", gauge(0, 1), "WeftStoreDamaged", "critical"),
+    "the disk refuses what jobs write": of_hub(
+        "weft_rendezvous_commits_failed_total", SELDOM, "WeftJobsNotKept", "critical", "jobs",
         is_exact=False),
-    "too many connections": Fault(
-        {hub("weft_api_connections_refused_total"): counter(5)},
-        {"WeftConnectionsRefused": alert(**HUB, severity="warning", scope="hub")},
+    "a process of rendezvous ends": of_hub(
+        "weft_rendezvous_restarts_total", SELDOM, "WeftRendezvousRestarted", "warning", "jobs",
         is_exact=False),
-    "somebody tries tokens": Fault(
-        {hub("weft_enrolments_refused_total"): counter(3)},
-        {"WeftEnrolmentsRefused": alert(**HUB, severity="warning", scope="hub")}, is_exact=False),
-    "no room for edges": Fault(
-        {hub("weft_edge_parts_left_out_total"): counter(1)},
-        {"WeftReportsLeftOut": alert(**HUB, severity="warning", scope="hub")}, is_exact=False),
-    "no room for traffic": Fault(
-        {hub("weft_traffic_left_out_total"): counter(1)},
-        {"WeftReportsLeftOut": alert(**HUB, severity="warning", scope="hub")}, is_exact=False),
-    "writes to Kubernetes fail": Fault(
-        {hub("weft_kubernetes_failed_total"): counter(1)},
-        {"WeftKubernetesFails": alert(**HUB, severity="warning", scope="hub")}, is_exact=False),
-    "no hub has the lease": Fault(
-        {hub("weft_kubernetes_leading"): gauge(1, 0)},
-        {"WeftKubernetesNobodyLeads": alert(**TARGET, severity="warning", scope="hub")}),
-    "most of a budget is spent": Fault(
-        {hub("weft_budget_share", network="default", exported_job="llama"): gauge(0.5, 0.8)},
-        {"WeftBudgetNear": alert(**NETWORK, exported_job="llama", severity="warning",
-                                 scope="cost")}),
-    "a budget is spent": Fault(
-        {hub("weft_budget_share", network="default", exported_job="llama"): gauge(0.5, 1.01)},
-        {"WeftBudgetSpent": alert(**NETWORK, exported_job="llama", severity="critical",
-                                  scope="cost"),
-         "WeftBudgetNear": alert(**NETWORK, exported_job="llama", severity="warning",
-                                 scope="cost")}),
-    "an agent has ended": Fault(
-        {hub("weft_watches"): gauge(2, 1)},
-        {"WeftNodesAway": alert(**TARGET, severity="warning", scope="network")}),
-    "an agent says nothing": Fault(
-        {net("weft_agents_silent"): gauge(0, 1)},
-        {"WeftAgentSilent": alert(**NETWORK, severity="warning", scope="network")}),
-    "an agent cannot apply": Fault(
-        {net("weft_agents_failing"): gauge(0, 1)},
-        {"WeftAgentFails": alert(**NETWORK, severity="warning", scope="network")}),
-    "an agent has never come": Fault(
-        {net("weft_agents_never_applied"): gauge(0, 1)},
-        {"WeftAgentNeverApplied": alert(**NETWORK, severity="warning", scope="network")}),
-    "a pair that has to be direct is not": Fault(
-        {net("weft_path_alarms"): gauge(0, 2)},
-        {"WeftPathAlarm": alert(**NETWORK, severity="critical", scope="network")}),
-    "a pair falls": Fault(
-        {net("weft_edge_ends_fallen"): gauge(0, 2)},
-        {"WeftEdgesFell": alert(**NETWORK, severity="warning", scope="network")}),
-    "an edge is not applied": Fault(
-        {net("weft_edge_ends_failing"): gauge(0, 1)},
-        {"WeftEdgesNotApplied": alert(**NETWORK, severity="warning", scope="network")}),
-    "a probe gets no answer, as the hub has it": Fault(
-        {net("weft_edge_ends_unreached"): gauge(0, 1)},
-        {"WeftEdgesUnreached": alert(**NETWORK, severity="critical", scope="network")}),
-    "a node's UDP is blocked": Fault(
-        {hub("weft_streams"): gauge(0, 1)},
-        {"WeftUdpBlocked": alert(**TARGET, severity="warning", scope="network")}),
-    "a member does not answer": Fault(
-        {node("weft_probe_reached", **PEER): gauge(1, 0)},
-        {"WeftNotReached": alert(**NODE, node="gpu-2", severity="warning", scope="node")}),
-    "half of the pings are lost": Fault(
-        {node("weft_probe_answers_total", **PEER): HALF_ANSWERED},
-        {"WeftPingsLost": alert(**NODE, **PEER, severity="warning", scope="node")},
+    "too many connections": of_hub(
+        "weft_api_connections_refused_total", SELDOM, "WeftConnectionsRefused", "warning",
         is_exact=False),
-    "a node cannot make its interface": Fault(
-        {node("weft_agent_passes_failing"): gauge(1, 3)},
-        {"WeftInterfaceFails": alert(**NODE, severity="warning", scope="node")}),
-    "somebody adds peers": Fault(
-        {node("weft_agent_foreign_peers_removed_total"): counter(1)},
-        {"WeftForeignPeers": alert(**NODE, severity="warning", scope="node")}, is_exact=False),
-    "a probe has ended": Fault(
-        {node("node_textfile_mtime_seconds", **FILE): STUCK},
-        {"WeftNodeMetricsStale": alert(**NODE, **FILE, severity="warning", scope="node")},
+    "somebody tries tokens": of_hub(
+        "weft_enrolments_refused_total", counter(1.05, healthy=0.95), "WeftEnrolmentsRefused",
+        "warning", is_exact=False),
+    "no room for edges": of_hub(
+        "weft_edge_parts_left_out_total", SELDOM, "WeftReportsLeftOut", "warning",
         is_exact=False),
-    "a node exporter has ended": Fault(
-        {node("up"): gauge(1, 0)},
-        {"WeftNodeMetricsAway": alert(**NODE, severity="warning", scope="node")}),
+    "no room for traffic": of_hub(
+        "weft_traffic_left_out_total", SELDOM, "WeftReportsLeftOut", "warning", is_exact=False),
+    "writes to Kubernetes fail": of_hub(
+        "weft_kubernetes_failed_total", SELDOM, "WeftKubernetesFails", "warning", is_exact=False),
+    "no hub has the lease": of_cluster(
+        "weft_kubernetes_leading", gauge(1, 0), "WeftKubernetesNobodyLeads", "hub"),
+    "most of a budget is spent": of_budget(0.8, ("WeftBudgetNear", "warning")),
+    "a budget is spent": of_budget(
+        1, ("WeftBudgetNear", "warning"), ("WeftBudgetSpent", "critical")),
+    "an agent has ended": of_cluster(
+        "weft_watches", gauge(1, 0), "WeftNodesAway", "network"),
+    "an agent says nothing": of_network(
+        "weft_agents_silent", 1, "WeftAgentSilent", "warning"),
+    "an agent cannot apply": of_network(
+        "weft_agents_failing", 1, "WeftAgentFails", "warning"),
+    "an agent has never come": of_network(
+        "weft_agents_never_applied", 1, "WeftAgentNeverApplied", "warning"),
+    "a pair that has to be direct is not": of_network(
+        "weft_path_alarms", 1, "WeftPathAlarm", "critical"),
+    "a pair falls": of_network(
+        "weft_edge_ends_fallen", 1, "WeftEdgesFell", "warning"),
+    "an edge is not applied": of_network(
+        "weft_edge_ends_failing", 1, "WeftEdgesNotApplied", "warning"),
+    "a probe gets no answer, as the hub has it": of_network(
+        "weft_edge_ends_unreached", 1, "WeftEdgesUnreached", "critical"),
+    "a node's UDP is blocked": of_cluster(
+        "weft_streams", gauge(0, 1), "WeftUdpBlocked", "network"),
+    # All pings are lost then, and one alert of that is enough.
+    "a member does not answer": of_node(
+        {node("weft_probe_reached", **PEER): gauge(1, 0),
+         node("weft_probe_answers_total", **PEER): counter(0, healthy=58)},
+        "WeftNotReached", node="gpu-2"),
+    "some pings are lost": of_node(
+        {node("weft_probe_answers_total", **PEER): counter(56, healthy=58)},
+        "WeftPingsLost", is_exact=False, **PEER),
+    "a node cannot make its interface": of_node(
+        {node("weft_agent_passes_failing"): gauge(2, 3)}, "WeftInterfaceFails"),
+    "somebody adds peers": of_node(
+        {node("weft_agent_foreign_peers_removed_total"): SELDOM}, "WeftForeignPeers",
+        is_exact=False),
+    "a probe has ended": of_node(
+        {node("node_textfile_mtime_seconds", **FILE): STUCK}, "WeftNodeMetricsStale",
+        is_exact=False, **FILE),
+    "a node exporter has ended": of_node({node("up"): gauge(1, 0)}, "WeftNodeMetricsAway"),
 }
 
 
@@ -222,23 +243,25 @@ def minutes(duration: str) -> int:
     return int(re.fullmatch(r"(\d+)m", duration)[1])
 
 
-def firing(at: int, fires: Mapping[str, Mapping[str, str]]) -> dict:
+def firing(at: int, fires: list[Mapping[str, str]]) -> dict:
     """At that minute these alerts fire, and no other."""
     return {"expr": 'ALERTS{alertstate="firing"}', "eval_time": f"{at}m", "exp_samples": [
-        {"labels": series("ALERTS", alertname=name, alertstate="firing", **labels), "value": 1}
-        for name, labels in fires.items()]}
+        {"labels": series("ALERTS", alertstate="firing", **labels), "value": 1}
+        for labels in fires]}
 
 
 def tests(waits: Mapping[str, str]) -> list[dict]:
     """promtool's tests of all faults; `waits` is "for" of each alert."""
     made = []
     for name, fault in FAULTS.items():
-        looks = [firing(FAULT_AT - 1, {}), firing(MENDED_AT - 1, fault.fires), firing(END - 1, {})]
+        looks = [firing(FAULT_AT - 1, []), firing(MENDED_AT - 1, fault.fires), firing(END - 1, [])]
         if fault.is_exact:
-            wait = max(minutes(waits[one]) for one in fault.fires)
-            looks += [firing(FAULT_AT + wait, fault.fires)]
-            looks += [firing(FAULT_AT + wait - 1, {})] if wait > 0 else []
-        had = {**HEALTHY, **fault.healthy, **fault.differs}
+            wait = max(minutes(waits[one["alertname"]]) for one in fault.fires)
+            looks += [firing(FAULT_AT + wait - 1, [])] if wait > 0 else []
+            looks += [firing(FAULT_AT + wait, fault.fires),
+                      firing(MENDED_AT + fault.kept_min - 1, fault.fires),
+                      firing(MENDED_AT + fault.kept_min, [])]
         made.append({"name": name, "interval": "1m", "promql_expr_test": looks, "input_series": [
-            {"series": one, "values": values} for one, values in had.items()]})
+            {"series": one, "values": values}
+            for one, values in {**HEALTHY, **fault.differs}.items()]})
     return made

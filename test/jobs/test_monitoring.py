@@ -100,7 +100,7 @@ def test_alertmanager_takes_its_file() -> None:
 @promtool
 def test_each_alert_fires_by_its_fault_and_by_no_other(tmp_path: Path) -> None:
     """Silent before it, not before its "for" is over, with its labels, and silent behind it."""
-    tried = {name for fault in monitoring_cases.FAULTS.values() for name in fault.fires}
+    tried = {one["alertname"] for fault in monitoring_cases.FAULTS.values() for one in fault.fires}
     assert tried == set(ALERTS)
     file = tmp_path / "tests.yml"
     file.write_text(yaml.safe_dump({

@@ -171,7 +171,7 @@ static void test_another_network_voids_what_servers_told(void **state)
     assert_int_equal(answer_all(w, "203.0.113.71:7000", 0, T0 + SEC), SERVERS);
 }
 
-static void test_what_is_told_only_when_it_is_new(void **state)
+static void test_what_others_found_is_told(void **state)
 {
     struct world *w = *state;
 
@@ -219,7 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_another_network_voids_what_servers_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_of_the_overlay_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_is_told_only_when_it_is_new, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_others_found_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_counting_nat, set_up, tear_down),
     };
 

@@ -56,10 +56,6 @@ def hub(name: str, **labels: str) -> str:
     return series(name, **HUB, **labels)
 
 
-def net(name: str) -> str:
-    return hub(name, network="default")
-
-
 def node(name: str, **labels: str) -> str:
     return series(name, **NODE, **labels)
 
@@ -124,6 +120,7 @@ class Fault:
     # not so, since a rate has to rise first, and to fall.
     is_exact: bool = True
     kept_min: int = 0  # so long they go on after it, by their "keep_firing_for"
+    value: int | None = None  # what the alert's summary has as the number, where that is tried
 
 
 def alert(name: str, **labels: str) -> Mapping[str, str]:
@@ -137,10 +134,11 @@ def of_hub(metric: str, values: str, name: str, severity: str, scope: str = "hub
                  is_exact)
 
 
-def of_network(metric: str, faulty: int, name: str, severity: str) -> Fault:
-    """A hub counts some of a network that are not as they should be."""
-    return Fault({net(metric): gauge(0, faulty)},
-                 [alert(name, **NETWORK, severity=severity, scope="network")])
+def of_network(metric: str, name: str, severity: str) -> Fault:
+    """Two of a network are not as they should be; of one of them a second hub knows, too."""
+    return Fault({series(metric, **one, network="default"): gauge(0, known)
+                  for one, known in zip(HUBS, (2, 1, 0), strict=True)},
+                 [alert(name, **NETWORK, severity=severity, scope="network")], value=2)
 
 
 def of_cluster(metric: str, values: str, name: str, scope: str) -> Fault:
@@ -203,19 +201,19 @@ FAULTS: Mapping[str, Fault] = {
     "an agent has ended": of_cluster(
         "weft_watches", gauge(1, 0), "WeftNodesAway", "network"),
     "an agent says nothing": of_network(
-        "weft_agents_silent", 1, "WeftAgentSilent", "warning"),
+        "weft_agents_silent", "WeftAgentSilent", "warning"),
     "an agent cannot apply": of_network(
-        "weft_agents_failing", 1, "WeftAgentFails", "warning"),
+        "weft_agents_failing", "WeftAgentFails", "warning"),
     "an agent has never come": of_network(
-        "weft_agents_never_applied", 1, "WeftAgentNeverApplied", "warning"),
+        "weft_agents_never_applied", "WeftAgentNeverApplied", "warning"),
     "a pair that has to be direct is not": of_network(
-        "weft_path_alarms", 1, "WeftPathAlarm", "critical"),
+        "weft_path_alarms", "WeftPathAlarm", "critical"),
     "a pair falls": of_network(
-        "weft_edge_ends_fallen", 1, "WeftEdgesFell", "warning"),
+        "weft_edge_ends_fallen", "WeftEdgesFell", "warning"),
     "an edge is not applied": of_network(
-        "weft_edge_ends_failing", 1, "WeftEdgesNotApplied", "warning"),
+        "weft_edge_ends_failing", "WeftEdgesNotApplied", "warning"),
     "a probe gets no answer, as the hub has it": of_network(
-        "weft_edge_ends_unreached", 1, "WeftEdgesUnreached", "critical"),
+        "weft_edge_ends_unreached", "WeftEdgesUnreached", "critical"),
     "a node's UDP is blocked": of_cluster(
         "weft_streams", gauge(0, 1), "WeftUdpBlocked", "network"),
     # All pings are lost then, and one alert of that is enough.
@@ -250,17 +248,21 @@ def firing(at: int, fires: list[Mapping[str, str]]) -> dict:
         for labels in fires]}
 
 
-def tests(waits: Mapping[str, str]) -> list[dict]:
-    """promtool's tests of all faults; `waits` is "for" of each alert."""
+def tests(alerts: Mapping[str, Mapping]) -> list[dict]:
+    """promtool's tests of all faults; `alerts` are the rules by their names."""
     made = []
     for name, fault in FAULTS.items():
         looks = [firing(FAULT_AT - 1, []), firing(MENDED_AT - 1, fault.fires), firing(END - 1, [])]
         if fault.is_exact:
-            wait = max(minutes(waits[one["alertname"]]) for one in fault.fires)
+            wait = max(minutes(alerts[one["alertname"]]["for"]) for one in fault.fires)
             looks += [firing(FAULT_AT + wait - 1, [])] if wait > 0 else []
             looks += [firing(FAULT_AT + wait, fault.fires),
                       firing(MENDED_AT + fault.kept_min - 1, fault.fires),
                       firing(MENDED_AT + fault.kept_min, [])]
+        if fault.value is not None:
+            [fired] = fault.fires
+            looks += [{"expr": alerts[fired["alertname"]]["expr"], "eval_time": f"{FAULT_AT}m",
+                       "exp_samples": [{"labels": series("", **NETWORK), "value": fault.value}]}]
         made.append({"name": name, "interval": "1m", "promql_expr_test": looks, "input_series": [
             {"series": one, "values": values}
             for one, values in {**HEALTHY, **fault.differs}.items()]})

@@ -105,7 +105,7 @@ def test_each_alert_fires_by_its_fault_and_by_no_other(tmp_path: Path) -> None:
     file = tmp_path / "tests.yml"
     file.write_text(yaml.safe_dump({
         "rule_files": [str(path) for path in RULES], "evaluation_interval": "1m",
-        "tests": monitoring_cases.tests({n: a["for"] for n, a in ALERTS.items()})}))
+        "tests": monitoring_cases.tests(ALERTS)}))
     run("promtool", "test", "rules", file)
 
 

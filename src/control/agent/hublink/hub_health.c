@@ -299,13 +299,27 @@ struct hub_health_actions hub_health_poll(
     return actions;
 }
 
+/* It answers where it is looked for, and nothing in the session: probably it was started anew.
+ * Without a session the engine begins handshakes anyway. */
+static bool is_session_lost(const struct hub_health *hh, const struct endpoint *from)
+{
+    return hh->silent_since != 0 && hh->no_session_since == 0 &&
+           hh->silent_since != hh->renewed_for && endpoint_equal(from, &hh->path.path.endpoint);
+}
+
 struct hub_health_actions hub_health_on_answer(
     struct hub_health *hh, const struct endpoint *from, bool is_by_stream, nsec_t now)
 {
     struct hub_health_actions actions = {.link = HUB_HEALTH_LINK_KEEP};
 
-    if (!hub_path_on_answer(&hh->path, from, now))
+    if (!hub_path_on_answer(&hh->path, from, now)) {
+        if (!is_by_stream && is_session_lost(hh, from)) {
+            hh->renewed_for = hh->silent_since;
+            actions.reconcile = true;
+            on_moved(hh, false);
+        }
         return actions;
+    }
     actions.reconcile = true;
     actions.moved_because = "the hub answers elsewhere";
     on_moved(hh, is_by_stream);

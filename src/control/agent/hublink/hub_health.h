@@ -142,7 +142,8 @@ bool hub_path_on_answer(struct hub_path *hp, const struct endpoint *from, nsec_t
  *
  * A hub that takes a new handshake has proved that it is there. If the session before was young,
  * the hub has lost it: it was started anew, and the stream of events is dead although its end was
- * not heard.
+ * not heard. One that answers STUN, and nothing that is sent in the session, has probably lost it,
+ * too: a handshake is begun then, and not only 15 s after the first packet (whitepaper 6.5).
  *
  * No I/O but the look-ups of struct hub_endpoints.
  */
@@ -181,6 +182,7 @@ struct hub_health {
     nsec_t handshake_at;     /* time of the last handshake with the hub; 0: never */
     nsec_t no_session_since; /* no session with the hub since then; 0: there is one, or no engine */
     nsec_t silent_since;     /* what was sent since then is not answered; 0: the hub is heard */
+    nsec_t renewed_for;      /* the @silent_since for which a handshake was begun last */
     bool has_moved;       /* its endpoint is another one, and no handshake has come about since */
     bool wants_handshake; /* one is to be begun, once the engine knows the endpoint */
 };
@@ -192,6 +194,8 @@ struct hub_health_actions hub_health_poll(
 /**
  * hub_health_on_answer() - a STUN request to @from was answered, while the hub is silent
  * @is_by_stream:	packets to the hub go in TLS at present
+ *
+ * Where @from is the endpoint in use and there is a session, a new one is begun, once in a silence.
  */
 struct hub_health_actions hub_health_on_answer(
     struct hub_health *hh, const struct endpoint *from, bool is_by_stream, nsec_t now);

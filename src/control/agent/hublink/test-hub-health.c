@@ -202,6 +202,37 @@ static void test_answer_from_elsewhere(void **state)
     end_world(w);
 }
 
+/* A hub that was started anew answers STUN, and nothing in the session: it gets a new one at once,
+ * and not only when the engine notices. */
+static void test_lost_session_is_renewed(void **state)
+{
+    struct world *w = make_world();
+    struct endpoint here = endpoint("192.0.2.1:51820");
+
+    /* Without a session the engine begins handshakes anyway. */
+    (void)poll_at(w, 1000 * SEC);
+    assert_false(hub_health_on_answer(&w->health, &here, false, 1000 * SEC).reconcile);
+    shake_hands(w, 1000 * SEC);
+    (void)poll_at(w, 1000 * SEC);
+    assert_false(hub_health_on_answer(&w->health, &here, false, 1000 * SEC).reconcile);
+    for (nsec_t lost = 1010 * SEC; lost <= 1210 * SEC; lost += 120 * SEC) {
+        w->seen.unanswered_since = lost;
+        (void)poll_at(w, lost + 7 * SEC);
+        /* Through the stream it says nothing. */
+        assert_false(hub_health_on_answer(&w->health, &here, true, lost + 7 * SEC).reconcile);
+        assert_true(hub_health_on_answer(&w->health, &here, false, lost + 7 * SEC).reconcile);
+        assert_true(hub_health_take_handshake(&w->health));
+        /* Once: the engine repeats it. */
+        (void)poll_at(w, lost + 8 * SEC);
+        assert_false(hub_health_on_answer(&w->health, &here, false, lost + 8 * SEC).reconcile);
+        assert_false(hub_health_take_handshake(&w->health));
+        /* The stream of events was that of the hub before, however old the session. */
+        shake_hands(w, lost + 9 * SEC);
+        assert_int_equal(poll_at(w, lost + 9 * SEC).link, HUB_HEALTH_LINK_RESTART);
+    }
+    end_world(w);
+}
+
 static void test_no_hub(void **state)
 {
     struct world *w = make_world();
@@ -266,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_by_stream_nobody_is_greeted),
         cmocka_unit_test(test_no_route_no_move),
         cmocka_unit_test(test_answer_from_elsewhere),
+        cmocka_unit_test(test_lost_session_is_renewed),
         cmocka_unit_test(test_no_hub),
         cmocka_unit_test(test_age_of_a_session),
         cmocka_unit_test(test_handshakes_after_a_move),

@@ -336,6 +336,7 @@ static void poll_hub(struct hub_set *hs, struct agent_hub *hub, const struct hub
     if (hub->is_seen) {
         view.hub.heard_at = hub->seen.endpoint;
         view.hub.rx_bytes = hub->seen.facts.rx_bytes;
+        view.hub.handshake_at = hub->seen.handshake_at;
     }
     /* What arrives from the hub does not prove that the hub hears this node. */
     if (view.hub.silent_since == 0 && facts->has_engine && hub == hs->serving) {

@@ -24,7 +24,8 @@
 
 /*
  * UDP is answered, but no session comes about for this time at each of the hub's endpoints: two
- * handshakes, 5 s apart, were lost.
+ * handshakes, 5 s apart, were lost. Where there was a session, hub_health_on_answer() begins the
+ * first of them.
  */
 #define REFUSED_AFTER (12 * NSEC_PER_SEC)
 
@@ -42,6 +43,8 @@ static void choice_take(struct transport_choice *tc, enum transport_kind kind, n
     tc->taken_at = now;
     tc->suspected_since = 0;
     tc->passes_since = 0;
+    tc->has_begun_anew = false;
+    tc->was_refused = false;
     tc->n_answered = 0;
     tc->n_asked = 0;
     tc->n_beside = 0;
@@ -63,6 +66,21 @@ static nsec_t suspect_interval(const struct transport_choice_facts *f)
     return f->now - f->silent_since < REFUSED_AFTER ? ASK_SUSPECT : ASK_SLOW;
 }
 
+/*
+ * UDP is answered, and no session comes about. The first one that does so in a silence begins that
+ * time anew, a second one does not: it may be that only handshakes pass.
+ */
+static bool find_refused(struct transport_choice *tc, const struct transport_choice_facts *f)
+{
+    tc->is_suspect = f->is_suspect;
+    if (tc->passes_since != 0 && f->handshake_at > tc->passes_since && !tc->has_begun_anew) {
+        tc->has_begun_anew = true;
+        tc->passes_since = 0;
+    }
+    return tc->passes_since != 0 && f->now - tc->passes_since >= REFUSED_AFTER * f->n_endpoints &&
+           !f->is_suspect;
+}
+
 static struct transport_choice_actions poll_udp(
     struct transport_choice *tc, const struct transport_choice_facts *f)
 {
@@ -74,6 +92,8 @@ static struct transport_choice_actions poll_udp(
     if (f->silent_since == 0) {
         tc->suspected_since = 0;
         tc->passes_since = 0;
+        tc->is_suspect = false;
+        tc->has_begun_anew = false;
         tc->n_asked = 0;
         tc->n_beside = 0;
         return actions;
@@ -83,9 +103,7 @@ static struct transport_choice_actions poll_udp(
     actions.ask = choice_ask(tc, f->now, suspect_interval(f));
     tc->n_beside = f->is_stream_open ? tc->n_beside + actions.ask : 0;
     unanswered = f->now - nsec_max(tc->suspected_since, tc->answered_at);
-    is_refused =
-        tc->passes_since != 0 && f->now - tc->passes_since >= REFUSED_AFTER * f->n_endpoints;
-    is_refused = is_refused && !f->is_suspect;
+    is_refused = find_refused(tc, f);
     actions.want_stream = is_refused || (tc->n_asked >= DEAD_ASKED && unanswered >= DEAD_AFTER);
     if (f->is_stream_open &&
         (is_refused || (actions.want_stream && tc->n_beside >= BESIDE_ASKED))) {
@@ -97,6 +115,7 @@ static struct transport_choice_actions poll_udp(
         else
             tc->settle_for = nsec_min(tc->settle_for * 2, SETTLE_MAX);
         choice_take(tc, TRANSPORT_STREAM, f->now);
+        tc->was_refused = is_refused;
         actions.has_changed = true;
     }
     return actions;
@@ -130,7 +149,7 @@ void transport_choice_on_answer(struct transport_choice *tc, nsec_t now)
     tc->answered_at = now;
     tc->n_asked = 0;
     tc->n_beside = 0;
-    if (tc->passes_since == 0)
+    if (tc->passes_since == 0 && !tc->is_suspect)
         tc->passes_since = now;
     if (tc->kind == TRANSPORT_STREAM)
         tc->n_answered++;
@@ -262,6 +281,14 @@ static void transport_explain(struct hub_transport *ht, const struct hub_stream_
             ht->why, sizeof(ht->why), "%s; packets go in TLS to %s until then", ht->lockout, way);
         return;
     }
+    if (ht->choice.was_refused) {
+        (void)snprintf(ht->why, sizeof(ht->why),
+            "the hub at %s answers by UDP, but no handshake of WireGuard comes about: something on "
+            "the way seems to drop it; packets go in TLS to %s; let UDP port %u out here, and in "
+            "at the hub, whatever it carries",
+            at, way, hub->port);
+        return;
+    }
     (void)snprintf(ht->why, sizeof(ht->why),
         "UDP to the hub at %s is blocked, packets go in TLS to %s; let UDP port %u "
         "out here, and in at the hub",
@@ -281,6 +308,7 @@ void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_vie
     else
         ht->silent_since = view->silent_since;
     ht->is_suspect = view->is_suspect;
+    ht->handshake_at = view->handshake_at;
     (void)snprintf(ht->lockout, sizeof(ht->lockout), "%s", view->lockout ? view->lockout : "");
     ht->n_endpoints = view->endpoints->n;
     memcpy(ht->endpoints, view->endpoints->all, ht->n_endpoints * sizeof(*ht->endpoints));
@@ -327,7 +355,8 @@ struct hub_transport_actions hub_transport_run(
         .silent_since = ht->silent_since,
         .is_suspect = ht->is_suspect,
         .n_endpoints = ht->n_endpoints,
-        .is_stream_open = stream->status.is_open};
+        .is_stream_open = stream->status.is_open,
+        .handshake_at = ht->handshake_at};
     struct transport_choice_actions chosen = transport_choice_poll(&ht->choice, &facts);
     const struct hub_stream_status *status = &stream->status;
     bool by_stream = hub_transport_is_by_stream(ht);

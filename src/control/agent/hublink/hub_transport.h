@@ -18,11 +18,12 @@
  *
  * Theory of operation. UDP is left only when it has really failed: the hub is silent, and the STUN
  * requests that are then sent are not answered; or they are answered and no session comes about all
- * the same, because something on the way knows WireGuard and refuses it. And it is left only for a
- * stream that is open, and after UDP was asked again beside it: a hub that is away, or starts just
- * now, answers by neither. While the stream is used, UDP is asked now and then, and is taken again
- * once it has answered several times in a row. Each return to UDP that did not last makes the next
- * one wait longer.
+ * the same, because something on the way knows WireGuard and refuses it. A session that comes about
+ * meanwhile proves the contrary, also where nothing has passed in it yet: the hub may be started
+ * anew a second time. And UDP is left only for a stream that is open, and after UDP was asked again
+ * beside it: a hub that is away, or starts just now, answers by neither. While the stream is used,
+ * UDP is asked now and then, and is taken again once it has answered several times in a row. Each
+ * return to UDP that did not last makes the next one wait longer.
  */
 
 enum transport_kind {
@@ -36,7 +37,11 @@ struct transport_choice {
     nsec_t
         suspected_since; /* UDP has been asked since then because the hub is silent; 0: it is not */
     nsec_t answered_at;  /* time of the last answer by UDP; 0: never */
-    nsec_t passes_since; /* time of the first answer in this silence of the hub; 0: none */
+    nsec_t passes_since; /* UDP is answered since then, and no session comes about; 0: one is there,
+                            or there was no answer */
+    bool is_suspect;     /* as last polled: there is a session, so an answer does not begin that */
+    bool has_begun_anew; /* a session that came about in this silence has ended that once */
+    bool was_refused;    /* the stream was taken because of that, though UDP is answered */
     nsec_t asked_at;     /* time of the last request; 0: never */
     unsigned n_answered; /* answers in a row, while the stream is used */
     unsigned n_asked;    /* requests since the last answer */
@@ -52,6 +57,7 @@ struct transport_choice_facts {
     bool is_suspect; /* it is heard, but seems not to hear us: then only STUN says that UDP fails */
     unsigned n_endpoints; /* public endpoints of the hub that are tried in turn, at least 1 */
     bool is_stream_open;  /* a stream is connected and could carry packets */
+    nsec_t handshake_at;  /* time of the last handshake with the hub; 0: never */
 };
 
 /** What should be done. */
@@ -151,6 +157,7 @@ struct hub_transport_view {
     bool is_late;             /* a doubt only because something that was due has not come */
     struct endpoint heard_at; /* where the engine has it */
     uint64_t rx_bytes;        /* received from it so far */
+    nsec_t handshake_at;      /* time of the last handshake with it; 0: never */
     const char *lockout;      /* why it refuses our handshakes, a clause; "" or NULL: it does not;
                                  borrowed for the call */
     const struct hub_endpoints *endpoints; /* where it may be by UDP; borrowed for the call */
@@ -189,6 +196,7 @@ struct hub_transport {
     struct udp_asymmetry asymmetry;
     nsec_t silent_since; /* the hub has not been heard by UDP since then; 0: it is heard */
     bool is_suspect;     /* as last viewed */
+    nsec_t handshake_at; /* as last viewed */
     struct endpoint endpoints[HUB_ENDPOINTS_MAX]; /* where the hub may be by UDP, as last viewed */
     unsigned n_endpoints;
     unsigned next_heard;               /* of @endpoints: the one that @ask_heard was last about */

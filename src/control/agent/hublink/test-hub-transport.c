@@ -131,6 +131,23 @@ static void test_blocked(void **state)
                   "192.0.2.1:8443; let UDP port 51820 out here, and in at the hub");
 }
 
+/* STUN passes and WireGuard does not: then it is not said that UDP is blocked. */
+static void test_refused(void **state)
+{
+    struct world *w = make_world();
+
+    w->has_tls = true;
+    w->udp_answers = true;
+    w->view.silent_since = w->now;
+    /* Two endpoints of 12 s each. */
+    for (unsigned i = 0; i < 27 && !hub_transport_is_by_stream(&w->transport); i++)
+        pass(w, SEC);
+    assert_why(w, "the hub at 192.0.2.1:51820 answers by UDP, but no handshake of WireGuard comes "
+                  "about: something on the way seems to drop it; packets go in TLS to "
+                  "192.0.2.1:8443; let UDP port 51820 out here, and in at the hub, whatever it "
+                  "carries");
+}
+
 /* A firewall is not blamed for what this machine's clock has done. */
 static void test_locked_out(void **state)
 {
@@ -295,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_heard_by_udp),
         cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_locked_out),
         cmocka_unit_test(test_blocked_and_a_proxy),
         cmocka_unit_test(test_heard_through_the_stream),

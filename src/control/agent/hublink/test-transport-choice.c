@@ -131,6 +131,67 @@ static void test_refused(void **state)
     assert_int_equal(w.n_changes, 1);
 }
 
+/*
+ * The hub is replaced twice. The session that it lost first is renewed, and lost before anything
+ * has passed in it: the hub is heard then, and seems not to hear us. What was answered in the first
+ * silence says nothing about the second one.
+ */
+static void test_two_restarts_are_no_refusal(void **state)
+{
+    struct world w = world_of(true);
+
+    w.facts.is_stream_open = true;
+    silence(&w);
+    pass(&w, 4 * NSEC_PER_SEC);
+    w.facts.handshake_at = w.facts.now;
+    w.facts.is_suspect = true;
+    pass(&w, 7 * NSEC_PER_SEC);
+    w.facts.is_suspect = false;
+    silence(&w);
+    pass(&w, 10 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 0);
+    assert_false(w.wants_stream);
+    /* No session comes about any more. */
+    pass(&w, 3 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 1);
+    assert_true(w.choice.was_refused);
+}
+
+/* A hub that is only suspected, however long, and is then restarted. */
+static void test_suspect_before_a_restart(void **state)
+{
+    struct world w = world_of(true);
+
+    w.facts.is_stream_open = true;
+    silence(&w);
+    w.facts.is_suspect = true;
+    pass(&w, 60 * NSEC_PER_SEC);
+    w.facts.is_suspect = false;
+    silence(&w);
+    pass(&w, 11 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 0);
+    assert_false(w.wants_stream);
+}
+
+/* Handshakes pass, and what is sent in the sessions does not: UDP is left all the same. */
+static void test_only_handshakes_pass(void **state)
+{
+    struct world w = world_of(true);
+
+    w.facts.is_stream_open = true;
+    for (unsigned i = 0; i < 4 && w.n_changes == 0; i++) {
+        w.facts.is_suspect = false;
+        silence(&w);
+        pass(&w, NSEC_PER_SEC);
+        if (w.n_changes > 0)
+            break;
+        w.facts.handshake_at = w.facts.now;
+        w.facts.is_suspect = true;
+        pass(&w, 6 * NSEC_PER_SEC);
+    }
+    assert_int_equal(w.n_changes, 1);
+}
+
 static struct world on_stream(void)
 {
     struct world w = world_of(false);
@@ -222,6 +283,9 @@ int main(void)
         cmocka_unit_test(test_join_is_quick),
         cmocka_unit_test(test_slow_is_not_blocked),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_two_restarts_are_no_refusal),
+        cmocka_unit_test(test_suspect_before_a_restart),
+        cmocka_unit_test(test_only_handshakes_pass),
         cmocka_unit_test(test_return),
         cmocka_unit_test(test_one_answer),
         cmocka_unit_test(test_no_flapping),

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/drop.h"
 #include "base/err.h"
@@ -24,6 +25,23 @@
 /* What NCCL takes for an interface that says nothing, and new kernels say of a TUN interface. */
 #define TUN_SPEED_MBIT 10000
 
+/* Of a process that was killed, the kernel closes the UAPI socket first, and the interface a little
+ * later: who takes its place tries for half a second. */
+#define TAKE_OVER_TRIES 25
+#define TAKE_OVER_STEP_US 20000
+
+static int open_interface(struct device *d, const struct device_options *opt, struct err *e)
+{
+    unsigned n_readers = opt->n_workers ? opt->n_workers : 1;
+    int r = tun_open(&d->tun, opt->name, n_readers, &d->offloads, e);
+
+    for (int i = 1; r == -EBUSY && opt->takes_over && i < TAKE_OVER_TRIES; i++) {
+        (void)usleep(TAKE_OVER_STEP_US);
+        r = tun_open(&d->tun, opt->name, n_readers, &d->offloads, e);
+    }
+    return r;
+}
+
 static int open_tun(struct device *d, const struct device_options *opt, struct err *e)
 {
     unsigned mtu = opt->mtu ? opt->mtu : DEFAULT_MTU;
@@ -33,7 +51,7 @@ static int open_tun(struct device *d, const struct device_options *opt, struct e
     if (opt->tun_fd >= 0)
         r = tun_adopt(&d->tun, opt->tun_fd, &d->offloads, e);
     else
-        r = tun_open(&d->tun, opt->name, opt->n_workers ? opt->n_workers : 1, &d->offloads, e);
+        r = open_interface(d, opt, e);
     if (r < 0)
         return r;
     memcpy(d->name, d->tun.name, sizeof(d->name));

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from lab import wait_for
+from lab.support.agents import ENGINE_AWAY
 from lab.support.pinging import LONGEST_GAP_S, Pings
 
 from .conftest import Pair
 
 pytestmark = pytest.mark.namespaces
-
-# What an agent may say that looks while its interface, and the data plane with it, goes.
-ENGINE_AWAY = "weft0 is not as the hub wants it, trying again"
 
 
 Damage = Callable[[Pair], object]
@@ -66,3 +66,27 @@ def test_an_interface_renamed_while_no_agent_ran(site: Pair) -> None:
     site.n1.start()
     site.n1.agent.wait_line("weft0 had been renamed to odd0 and has its name again", 20)
     site.n1.insist_ping(far, within_s=10)
+
+
+HOLD_INTERFACE = """
+import fcntl, struct, time
+held = open("/dev/net/tun", "r+b", buffering=0)
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454ca, 0x0001, 0x1000
+fcntl.ioctl(held, TUNSETIFF, struct.pack("16sH22x", b"weft0", IFF_TUN | IFF_NO_PI))
+time.sleep(1000)
+"""
+
+
+def test_an_interface_that_goes_later_than_its_socket(site: Pair, weft: Path) -> None:
+    """As when an engine was killed, and the kernel has not closed all of it yet."""
+    host = site.n1.host
+    holder = host.spawn(["/usr/bin/python3", "-c", HOLD_INTERFACE], name="holder")
+    wait_for(lambda: host.run(["ip", "link", "show", "weft0"], check=False, quiet=True).rc == 0,
+             10, "the interface")
+    taker = host.spawn([weft, "wg", "--take-over", "-f", "weft0"], name="taker")
+    wait_for(lambda: "nanosleep" in Path(f"/proc/{taker.pid}/wchan").read_text(), 10,
+             "the taker to find it in use")
+    holder.kill9()
+    taker.wait_line("weft0", 10)
+    wait_for(lambda: host.run(["wg", "show", "weft0"], check=False, quiet=True).rc == 0, 10,
+             "the taker to serve it")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
-from lab.support.agents import Site
+from lab.support.agents import ENGINE_AWAY, Site
 from lab.support.network.process import Result
 from lab.support.topologies import one_switch
 
@@ -143,6 +143,7 @@ def test_agent_comes_back(site: Site) -> None:
     n1.host.run(["chmod", "700", "/var/lib/weft/node"])
     n1.start()
     n1.reaches(n2)
+    n1.agent.allow(ENGINE_AWAY)
     os.kill(find(n1.host, "wg").pid, 9)
     n1.reaches(n2, within_s=20)
     assert find(n1.host, "wg").users == {WEFT_USER}

@@ -13,15 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from interop.wgpeer import WgPeer
 from lab import wait_for
-from lab.support.agents import HUB_AWAY, STATE, AgentNode
+from lab.support.agents import ENGINE_AWAY, HUB_AWAY, STATE, AgentNode
 from lab.support.pinging import Pings
 
 from .conftest import Pair, hide_tun, hold_port
 
 pytestmark = pytest.mark.namespaces
-
-# What an agent may say that looks while its interface, and the data plane with it, goes.
-ENGINE_AWAY = "weft0 is not as the hub wants it, trying again"
 
 
 def without_loss(node: AgentNode, address: str, meanwhile: Callable[[], None]) -> None:

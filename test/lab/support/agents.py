@@ -24,6 +24,8 @@ CIDR4 = "10.42.0.0/16"
 STATE = "/var/lib/weft/node"
 # What an agent says, which a test that takes the hub away allows.
 HUB_AWAY = "the hub does not answer"
+# What it may say that looks while its interface, and the data plane with it, goes.
+ENGINE_AWAY = "weft0 is not as the hub wants it, trying again"
 
 
 class AgentNode:

@@ -261,7 +261,7 @@ def test_a_message_for_another_key_is_not_answered(ends):
 def test_a_removed_peer_is_cut_off_and_may_come_back(ends):
     ends.join("kernel")
     ends.kernel.ping(ends.weft)
-    ends.kernel.machine.run(["sh", "-c", "ping -i 0.1 -c 60 10.7.0.2 > /dev/null &"])
+    ends.kernel.machine.run(["sh", "-c", "ping -i 0.1 -c 60 10.7.0.2 > /dev/null 2>&1 &"])
     ends.weft.set("peer", ends.kernel.public_key, "remove")
     ends.wait_drop("unknown-index", 5)
     answered = ends.kernel.machine.run(["ping", "-c1", "-W1", "10.7.0.2"], check=False)

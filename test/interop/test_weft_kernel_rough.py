@@ -55,7 +55,7 @@ def test_the_kernel_gets_in_under_load_after_a_cookie(ends):
     sender = _flood(ends, "weft", rate=LOAD_RATE)
     with _capture(ends) as capture:
         ends.wait_drop("under-load")
-        ends.kernel.machine.run(["sh", "-c", "ping -c 60 10.7.0.2 > /dev/null &"])
+        ends.kernel.machine.run(["sh", "-c", "ping -c 60 10.7.0.2 > /dev/null 2>&1 &"])
         wait_for(lambda: capture.messages(COOKIE_REPLY, is_outgoing=True), 40, "weft's cookie")
         # Who has the cookie finds room in the queue, however full it is of others.
         sender.stop()

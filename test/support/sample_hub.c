@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <ftw.h>
+#include <microhttpd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,15 +190,44 @@ static void wait_for_answer(struct sample_hub *s, struct response *rs)
     d->on_closed(d);
 }
 
+/* What request_query() asks of the server. Here a query is its texts "a=1", and an empty one. */
+const char *MHD_lookup_connection_value(
+    struct MHD_Connection *connection, enum MHD_ValueKind kind, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (const char *at = (const char *)connection; *at; at += strlen(at) + 1)
+        if (strncmp(at, key, len) == 0 && at[len] == '=')
+            return at + len + 1;
+    return NULL;
+}
+
+/* Cut the query off @path; NULL: it has none. */
+static const char *cut_query(char *path)
+{
+    char *query = strchr(path, '?');
+
+    if (!query)
+        return NULL;
+    *query++ = '\0';
+    for (char *at = query; (at = strchr(at, '&')); at++)
+        *at = '\0';
+    return query;
+}
+
 /* Hand the request over; the answer may be still to come. 400: it is no request at all. */
 static int begin_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *text, struct response *rs)
 {
-    struct request rq = {.access = access, .method = method, .path = path, .now = s->now};
+    struct request rq = {.access = access, .method = method, .now = s->now};
     char proof[MEMBER_PROOF_TEXT_MAX];
+    char plain[1024] = "";
     struct err e = ERR_NULL;
     json_t *body = NULL;
 
+    (void)snprintf(plain, sizeof(plain) - 1, "%s", path);
+    rq.query = cut_query(plain);
+    rq.path = plain;
     rq.caller.role = ROLE_ADMIN;
     (void)endpoint_parse(&rq.from, "198.51.100.7:4000", NULL);
     if (text) {

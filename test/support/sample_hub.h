@@ -70,7 +70,8 @@ void sample_hub_close(struct sample_hub *s);
 void sample_hub_begin(struct sample_hub *s);
 void sample_hub_end(struct sample_hub *s);
 
-/** sample_hub_ask() - by @access, for @member (overlay); @body may be NULL. The status. */
+/** sample_hub_ask() - by @access, for @member (overlay); @path may have a query; @body
+ * may be NULL. The status. */
 int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret);
 

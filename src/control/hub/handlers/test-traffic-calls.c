@@ -1,0 +1,355 @@
+/*
+ * test-traffic-calls.c - what administrators are told of what the edges have moved, the page for a
+ * browser, and the metrics. A whole hub in this process.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/server/server.h"
+#include "base/err.h"
+#include "hub/handlers/handlers.h"
+#include "hub/jobs/jobs.h"
+#include "hub/resources/resources.h"
+#include "hub/traffic/spending.h"
+#include "hub/traffic/traffic_book.h"
+#include "page/page.h"
+#include "store/store.h"
+#include "test/support/tellers.h"
+
+#define NET "/v1/networks/default"
+#define DAY "since=2026-11-23&until=2026-11-23"
+
+/* The answer, a new reference. */
+static json_t *get(const char *path, int status)
+{
+    json_t *json = NULL;
+    int is;
+
+    store_wait(tellers_hub.hub->store);
+    is = sample_hub_ask(&tellers_hub, API_ACCESS_ADMIN, NULL, "GET", path, NULL, &json);
+    if (is != status) {
+        char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+
+        fail_msg("%s: %d %s", path, is, text ? text : "");
+    }
+    return json;
+}
+
+static void expect_refusal(const char *path, int status, const char *sentence)
+{
+    json_t *json = get(path, status);
+
+    assert_string_equal(json_string_value(json_object_get(json, "error")), sentence);
+    json_decref(json);
+}
+
+static const char *text_at(const json_t *json, const char *key)
+{
+    return json_string_value(json_object_get(json, key));
+}
+
+static json_int_t number_at(const json_t *json, const char *key)
+{
+    return json_integer_value(json_object_get(json, key));
+}
+
+/* ---- traffic ----------------------------------------------------------------------------------
+ */
+
+static void test_what_was_moved(void **state)
+{
+    const json_t *row;
+    json_t *json;
+
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    json = get(NET "/traffic?" DAY, 200);
+    assert_string_equal(text_at(json, "network"), "default");
+    assert_string_equal(text_at(json, "since"), "2026-11-23");
+    assert_string_equal(text_at(json, "until"), "2026-11-23");
+    assert_true(number_at(json, "keptDays") > 1);
+    assert_int_equal(json_array_size(json_object_get(json, "rows")), 2);
+    row = json_array_get(json_object_get(json, "rows"), 0);
+    assert_string_equal(text_at(row, "day"), "2026-11-23");
+    assert_string_equal(text_at(row, "from"), "a");
+    assert_string_equal(text_at(row, "to"), "b");
+    assert_string_equal(text_at(row, "job"), "llama");
+    assert_string_equal(text_at(row, "path"), "direct");
+    assert_int_equal(number_at(row, "bytes"), 300);
+    assert_int_equal(json_array_size(json_object_get(json, "disputes")), 0);
+    assert_int_equal(number_at(json_object_get(json, "leftOut"), "rows"), 0);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(json, "hubs"), 0)), "hub");
+    assert_null(json_object_get(json, "prices"));
+    assert_null(json_object_get(json, "budgets"));
+    json_decref(json);
+}
+
+/* One job, and nothing of the others. */
+static void test_what_a_job_has_moved(void **state)
+{
+    json_t *json;
+
+    tellers_tell("a", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":"
+        "[{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":300,\"received\":10},"
+        "{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"other\",\"sent\":50,\"received\":0}]}");
+    json = get(NET "/traffic?" DAY "&job=other", 200);
+    assert_int_equal(json_array_size(json_object_get(json, "rows")), 1);
+    assert_int_equal(number_at(json_array_get(json_object_get(json, "rows"), 0), "bytes"), 50);
+    json_decref(json);
+    json = get(NET "/traffic?" DAY "&job=none", 200);
+    assert_int_equal(json_array_size(json_object_get(json, "rows")), 0);
+    json_decref(json);
+    json_decref(get(NET "/traffic?" DAY "&job=A_b", 400));
+}
+
+/* Where two ends differ, it is said of which job. */
+static void test_disputes(void **state)
+{
+    const json_t *row;
+    json_t *json;
+
+    tellers_tell("a", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"b\",\"path\":\"direct\","
+        "\"job\":\"llama\",\"sent\":900000000000,\"received\":10}]}");
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    json = get(NET "/traffic?" DAY, 200);
+    assert_int_equal(json_array_size(json_object_get(json, "disputes")), 1);
+    row = json_array_get(json_object_get(json, "disputes"), 0);
+    assert_string_equal(text_at(row, "from"), "a");
+    assert_string_equal(text_at(row, "to"), "b");
+    assert_int_equal(number_at(row, "sent"), 900000000000);
+    assert_int_equal(number_at(row, "received"), 300);
+    json_decref(json);
+    json = get(NET "/traffic?" DAY "&job=none", 200);
+    assert_int_equal(
+        json_array_size(json_object_get(json, "disputes")), text_at(row, "job") ? 0 : 1);
+    json_decref(json);
+}
+
+static void test_which_days(void **state)
+{
+    json_t *json;
+
+    expect_refusal(NET "/traffic?since=2026-11-24&until=2026-11-23", 400,
+        "since, 2026-11-24, is a later day than until, 2026-11-23");
+    json_decref(get(NET "/traffic?since=yesterday", 400));
+    json_decref(get(NET "/traffic?until=tomorrow", 400));
+    json_decref(get("/v1/networks/none/traffic", 404));
+    /* Without days it is today's. */
+    json = get(NET "/traffic", 200);
+    assert_string_equal(text_at(json, "since"), text_at(json, "until"));
+    json_decref(json);
+}
+
+static void set_network(const char *field, const char *value)
+{
+    json_t *net = get(NET "/objects/Network/default", 200);
+    char *body;
+
+    (void)json_object_set_new(json_object_get(net, "spec"), field, json_loads(value, 0, NULL));
+    body = json_dumps(net, 0);
+    assert_int_equal(sample_hub_ask(&tellers_hub, API_ACCESS_ADMIN, NULL, "PUT",
+                         NET "/objects/Network/default", body, NULL),
+        200);
+    free(body);
+    json_decref(net);
+}
+
+static void judge(void)
+{
+    store_wait(tellers_hub.hub->store);
+    tellers_hub.now += SPENDING_EACH;
+    /* The first time it is read. */
+    for (unsigned i = 0; i < 2; i++) {
+        spending_tick(
+            &tellers_hub.hub->spending, tellers_hub.now, (int64_t)TELLERS_DAY * 86400 + 43200);
+        store_wait(tellers_hub.hub->store);
+    }
+}
+
+static void test_budgets_are_told(void **state)
+{
+    json_t *json;
+
+    set_network("budgets", "[{\"bytesPerDay\":1000}]");
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    judge();
+    json = get(NET "/traffic?" DAY, 200);
+    assert_int_equal(json_array_size(json_object_get(json, "budgets")), 1);
+    json_decref(json);
+}
+
+static struct response get_raw(route_fn handle, const char *query)
+{
+    struct request rq = {.access = API_ACCESS_ADMIN, .now = tellers_hub.now, .query = query};
+    struct response rs = {0};
+
+    (void)snprintf(rq.params[0], sizeof(rq.params[0]), "default");
+    store_wait(tellers_hub.hub->store);
+    handle(&tellers_hub.hub->handlers, &rq, &rs);
+    if (rs.deferred) {
+        struct deferred *d = rs.deferred;
+
+        store_wait(tellers_hub.hub->store);
+        assert_true(d->is_ready);
+        rs = d->rs;
+        d->rs = (struct response){0};
+        d->on_closed(d);
+    }
+    return rs;
+}
+
+static void test_the_page(void **state)
+{
+    struct response rs = get_raw(handlers_page, NULL);
+
+    assert_int_equal(rs.status, 200);
+    assert_string_equal(rs.type, "text/html; charset=utf-8");
+    assert_string_equal(rs.policy, PAGE_POLICY);
+    assert_non_null(strstr(rs.text, "default"));
+    assert_non_null(strstr(rs.text, "</html>"));
+    response_deinit(&rs);
+    rs = get_raw(handlers_page, "since=x\0");
+    assert_int_equal(rs.status, 400);
+    assert_null(rs.policy);
+    response_deinit(&rs);
+}
+
+/* ---- metrics ----------------------------------------------------------------------------------
+ */
+
+static void expect_metric(const char *line)
+{
+    struct response rs = get_raw(handlers_metrics, NULL);
+    char whole[256];
+
+    (void)snprintf(whole, sizeof(whole), "\n%s\n", line);
+    assert_string_equal(rs.type, "text/plain; version=0.0.4; charset=utf-8");
+    if (!strstr(rs.text, whole)) {
+        (void)fputs(rs.text, stderr);
+        fail_msg("\"%s\" is not there", line);
+    }
+    response_deinit(&rs);
+}
+
+/* What the nodes of a network say, summed up. */
+static void test_metrics_of_a_network(void **state)
+{
+    struct reported_node *a = tellers_node("a")->reported;
+    struct reported_node *b = tellers_node("b")->reported;
+
+    a->counts = (struct reported_counts){.alarms = 1, .fallen = 2, .failing = 3, .unreached = 4};
+    b->counts =
+        (struct reported_counts){.alarms = 10, .fallen = 20, .failing = 30, .unreached = 40};
+    a->counts.by_path[PATH_KIND_RELAY] = 5;
+    b->counts.by_path[PATH_KIND_RELAY] = 6;
+    b->was_unapplied = true;
+    a->was_silent = b->was_silent = true;
+    tellers_network()->sent_bytes[PATH_KIND_DIRECT] = 77;
+    tellers_network()->sent_bytes[PATH_KIND_RELAY] = 78;
+    expect_metric("weft_nodes{network=\"default\"} 3");
+    expect_metric("weft_agents{network=\"default\"} 2");
+    expect_metric("weft_agents_failing{network=\"default\"} 0");
+    expect_metric("weft_agents_never_applied{network=\"default\"} 1");
+    expect_metric("weft_agents_silent{network=\"default\"} 2");
+    expect_metric("weft_path_alarms{network=\"default\"} 11");
+    expect_metric("weft_edge_ends_fallen{network=\"default\"} 22");
+    expect_metric("weft_edge_ends_failing{network=\"default\"} 33");
+    expect_metric("weft_edge_ends_unreached{network=\"default\"} 44");
+    expect_metric("weft_edge_ends{network=\"default\",path=\"relay\"} 11");
+    expect_metric("weft_edge_ends{network=\"default\",path=\"direct\"} 0");
+    expect_metric("weft_traffic_sent_bytes_total{network=\"default\",path=\"direct\"} 77");
+    expect_metric("weft_traffic_sent_bytes_total{network=\"default\",path=\"relay\"} 78");
+    a->counts = b->counts = (struct reported_counts){0};
+    b->was_unapplied = a->was_silent = b->was_silent = false;
+}
+
+static void test_metrics_of_a_budget(void **state)
+{
+    set_network("budgets", "[{\"bytesPerDay\":620}]");
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    judge();
+    expect_metric("weft_budget_share{network=\"default\",job=\"\"} 0.5");
+}
+
+static void test_metrics_of_the_hub(void **state)
+{
+    struct hub *hub = tellers_hub.hub;
+    static struct resource_counts shown;
+    char line[128];
+
+    hub->watcher.n_overrun = 2;
+    hub->watcher.n_resumed = 3;
+    hub->enrol.n_enrolled = 4;
+    hub->enrol.n_refused = 5;
+    hub->reports.n_parts = 6;
+    hub->reports.n_parts_left_out = 7;
+    hub->traffic.n_left_out = 8;
+    hub->streams.rx_bytes = 9;
+    hub->streams.tx_bytes = 10;
+    expect_metric("weft_watch_overruns_total 2");
+    expect_metric("weft_watches_resumed_total 3");
+    expect_metric("weft_enrolments_total 4");
+    expect_metric("weft_enrolments_refused_total 5");
+    expect_metric("weft_edge_parts 6");
+    expect_metric("weft_edge_parts_left_out_total 7");
+    expect_metric("weft_traffic_left_out_total 8");
+    expect_metric("weft_stream_bytes_total{direction=\"rx\"} 9");
+    expect_metric("weft_stream_bytes_total{direction=\"tx\"} 10");
+    expect_metric("weft_streams 0");
+    expect_metric("weft_watches 0");
+    expect_metric("weft_api_connections 0");
+    expect_metric("weft_store_refuses 0");
+    expect_metric("weft_store_behind_seconds 0");
+    expect_metric("weft_store_relists_total 0");
+    expect_metric("weft_damaged_records 0");
+    expect_metric("weft_rendezvous_jobs 0");
+    expect_metric("weft_rendezvous_restarts_total 0");
+    (void)snprintf(line, sizeof(line), "weft_store_revision %llu",
+        (unsigned long long)store_revision(hub->store));
+    expect_metric(line);
+    hub->reports.n_parts = 0;
+    /* Where it shows resources. */
+    shown.is_leading = true;
+    shown.n_applied = 11;
+    shown.n_status = 12;
+    shown.n_failed = 13;
+    shown.n_requests = 14;
+    shown.n_refused = 15;
+    shown.n_conflicts = 16;
+    hub->handlers.resources = &shown;
+    expect_metric("weft_kubernetes_leading 1");
+    expect_metric("weft_kubernetes_applied_total 11");
+    expect_metric("weft_kubernetes_status_total 12");
+    expect_metric("weft_kubernetes_failed_total 13");
+    expect_metric("weft_kubernetes_wishes_total 14");
+    expect_metric("weft_kubernetes_refused_total 15");
+    expect_metric("weft_kubernetes_conflicts_total 16");
+    hub->handlers.resources = NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_was_moved, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_what_a_job_has_moved, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_disputes, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_which_days, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_budgets_are_told, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_the_page, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_metrics_of_a_network, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_metrics_of_a_budget, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_metrics_of_the_hub, tellers_enter, tellers_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -13,7 +13,6 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "hub/changes.h"
 #include "hub/jobs/jobs.h"
 #include "hub/owner/owners.h"
 #include "os/clock.h"

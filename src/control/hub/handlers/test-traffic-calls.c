@@ -15,7 +15,6 @@
 #include "base/err.h"
 #include "hub/handlers/handlers.h"
 #include "hub/jobs/jobs.h"
-#include "hub/resources/resources.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
 #include "page/page.h"

@@ -21,7 +21,7 @@
 #include "backends/store_open.h"
 #include "base/err.h"
 #include "hub/jobs/job.h"
-#include "hub/jobs/job_members.h"
+#include "hub/jobs/job_network.h"
 #include "hub/jobs/jobs.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -256,7 +256,9 @@ static void test_served(void **state)
     store_wait(f.store);
     assert_int_equal(f.n_done, 1);
     assert_int_equal(f.last_r, 0);
-    assert_ptr_equal(join("quiet", "a"), jobs_find(&f.service, "quiet"));
+    job = join("quiet", "a");
+    assert_ptr_equal(job, jobs_find(&f.service, "quiet"));
+    assert_true(job->network->is_served);
     expect_list("\"job\":\"default\"", true);
     expect_list("\"endpoint\":\"10.0.0.1:29400\"", true);
     expect_list("\"endpoint\":\"10.0.0.1:2379\"", true);
@@ -267,6 +269,7 @@ static void test_served(void **state)
     expect_list("},{", true);
     jobs_close(&f.service, false);
     assert_null(f.service.served);
+    assert_false(job->network->is_served);
     expect_list("{\"jobs\":[]}\n", true);
     assert_int_equal(count("rdzv/net/"), 2);
     /* Served again, it has what it had. */

@@ -21,7 +21,6 @@
 
 #include "mesh/names/hosts.h"
 
-struct err;
 struct hosts_helper;
 
 /** Where the service manager listens: weft-hosts.socket. */

@@ -9,13 +9,6 @@
 #include "agent/state/state.h"
 #include "mesh/names/hosts.h"
 
-struct endpoint;
-struct err;
-struct member_proof_signer;
-struct snapshot;
-struct token;
-struct x25519_secret;
-
 /* ---- the hub is told ------------------------------------------------------------------------- */
 
 /*

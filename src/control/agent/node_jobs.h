@@ -13,8 +13,6 @@
 #include "base/containers.h"
 #include "base/parse.h"
 
-struct hub_link;
-struct meter;
 struct response;
 
 /* ---- calls to the hub ------------------------------------------------------------------------ */

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "os/timestamp_file.h"
 
-struct node_fabric;
 struct state;
 
 /* ---- its clock ------------------------------------------------------------------------------- */

@@ -16,12 +16,9 @@
 #include <uv.h>
 
 struct err;
-struct measure_host;
-struct node_measure_key;
 struct reach;
 struct service_member;
 struct snapshot;
-struct x25519_secret;
 
 /** Keys that are derived in one node_measure_tell(), each of which takes some 50 us. */
 #define NODE_MEASURE_KEYS_AT_ONCE 128

@@ -17,7 +17,6 @@
 #include "os/log.h"
 
 struct name_check;
-struct snapshot;
 
 /* ---- names that mean something else ---------------------------------------------------------- */
 

@@ -21,8 +21,6 @@
 /** Questions under way at most; more are answered with DNS_SERVER_FAILURE. */
 #define RESOLVER_UPSTREAM_MAX 256
 
-struct resolver_upstream;
-
 /**
  * resolver_upstream_new() - nothing is asked yet
  * @loop:	pinned

@@ -14,7 +14,6 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
-struct hub_ask;
 struct hub_link;
 struct stun_transaction;
 struct watch_event;

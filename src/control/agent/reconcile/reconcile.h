@@ -20,8 +20,6 @@
 #include "mesh/render/render.h"
 #include "net/netlink/netlink.h"
 
-struct err;
-
 /* ---- whose it is ----------------------------------------------------------------------------- */
 
 /*

@@ -25,8 +25,6 @@
 
 #include "base/addr.h"
 
-struct err;
-
 /** A call has done its share and there may be more: call again soon. */
 #define STREAM_PUMP_E_MORE 1
 /** The other end has closed the stream. */

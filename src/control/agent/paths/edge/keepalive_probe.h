@@ -31,8 +31,6 @@
 #include "path/keepalive.h"
 #include "wire/stun.h"
 
-struct stun_socket;
-
 /** Least time between the beginnings of two measurements. */
 #define KEEPALIVE_PLAN_GAP (600 * NSEC_PER_SEC)
 

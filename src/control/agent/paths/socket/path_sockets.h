@@ -18,9 +18,7 @@
 #include "os/log.h"
 #include "path/path.h"
 
-struct engine;
 struct punch_sockets;
-struct uv_loop_s;
 
 /* ---- WireGuard's own port -------------------------------------------------------------------- */
 

@@ -18,7 +18,6 @@
 #include "base/secret.h"
 #include "wire/stun.h"
 
-struct stun_socket;
 struct uv_loop_s;
 
 /**

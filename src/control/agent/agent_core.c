@@ -385,27 +385,6 @@ static bool is_changed_by_hand(const struct agent *a, const struct wg_config *ha
                !x25519_public_equal(&have->public, &a->reconcile.applied.public));
 }
 
-/* Without memory the paths are evaluated by what was seen last. */
-static void show_paths(struct agent *a, nsec_t now)
-{
-    struct peer_seen *seen = calloc(a->seen.n + 1, sizeof(*seen));
-
-    for (size_t i = 0; seen && i < a->seen.n; i++) {
-        const struct observation *ob = &a->seen.items[i];
-
-        seen[i] = (struct peer_seen){.key = ob->key,
-            .endpoint = ob->endpoint,
-            .heard = ob->heard,
-            .handshake_at = ob->handshake_at,
-            .has_session = observation_has_session(ob, now),
-            .rx_bytes = ob->facts.rx_bytes,
-            .tx_bytes = ob->facts.tx_bytes};
-    }
-    if (seen)
-        path_driver_observe(a->paths, seen, a->seen.n, now);
-    free(seen);
-}
-
 /* Return: the engine has answered; else @seen is as it was. */
 static bool observe_engine(struct agent *a, nsec_t now)
 {
@@ -423,7 +402,7 @@ static bool observe_engine(struct agent *a, nsec_t now)
         a->wall_clock(), now);
     path_driver_set_engine(a->paths, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
     if (r == 0)
-        show_paths(a, now);
+        path_driver_observe(a->paths, &a->seen, now);
     wg_config_deinit(&have);
     /* When the engine is gone a pass opens another one, and logs it. */
     if (r != 0 || is_changed)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/paths/edge/peer_table.h"
+#include "agent/reconcile/observe.h"
 #include "base/secret.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
@@ -175,26 +176,31 @@ static struct hub_mtu *hub_mtu_add(struct hub_mtus *w, const struct x25519_publi
 }
 
 bool hub_mtus_look(struct hub_mtus *w, const struct x25519_public *key,
-    const struct hub_mtu_facts *facts, const struct pmtu_driver_limits *limits, nsec_t now)
+    const struct observation *seen, const struct peer_traffic *relayed,
+    const struct pmtu_driver_limits *limits, nsec_t now)
 {
     struct hub_mtu *way = hub_mtu_find(w, key);
+    bool has_session = observation_has_session(seen, now);
     uint16_t before = way ? way->pmtu.mtu : 0;
+    uint64_t rx_bytes;
+    uint64_t tx_bytes;
 
-    if (endpoint_is_none(&facts->at)) {
+    if (!seen || endpoint_is_none(&seen->endpoint)) {
         if (way)
             pmtu_driver_on_path_lost(&way->pmtu);
         return before != 0;
     }
-    if (!way && facts->has_session)
+    if (!way && has_session)
         way = hub_mtu_add(w, key);
     if (!way)
         return false;
-    if (facts->has_session && !pmtu_driver_on_path(&way->pmtu, &facts->at, limits, now))
+    if (has_session && !pmtu_driver_on_path(&way->pmtu, &seen->endpoint, limits, now))
         pmtu_driver_set_limits(&way->pmtu, limits, now);
-    pmtu_on_data(
-        &way->pmtu.pmtu, facts->tx_bytes != way->tx_bytes, facts->rx_bytes != way->rx_bytes, now);
-    way->rx_bytes = facts->rx_bytes;
-    way->tx_bytes = facts->tx_bytes;
+    rx_bytes = seen->facts.rx_bytes + relayed->rx_bytes;
+    tx_bytes = seen->facts.tx_bytes + relayed->tx_bytes;
+    pmtu_on_data(&way->pmtu.pmtu, tx_bytes != way->tx_bytes, rx_bytes != way->rx_bytes, now);
+    way->rx_bytes = rx_bytes;
+    way->tx_bytes = tx_bytes;
     return false;
 }
 
@@ -365,16 +371,16 @@ static bool was_data_sent(struct stock_mtu *peer, uint64_t tx_bytes)
     return true;
 }
 
-void stock_mtus_look(struct stock_mtu *peer, const struct peer_seen *seen,
+void stock_mtus_look(struct stock_mtu *peer, const struct observation *seen,
     const struct pmtu_driver_limits *limits, nsec_t now)
 {
-    bool is_sent = seen && was_data_sent(peer, seen->tx_bytes);
-    bool is_heard = seen && seen->rx_bytes != peer->rx_bytes;
+    bool is_sent = seen && was_data_sent(peer, seen->facts.tx_bytes);
+    bool is_heard = seen && seen->facts.rx_bytes != peer->rx_bytes;
 
-    peer->has_session = seen && seen->has_session && !endpoint_is_none(&seen->endpoint);
+    peer->has_session = observation_has_session(seen, now) && !endpoint_is_none(&seen->endpoint);
     if (!peer->has_session)
         return;
-    peer->rx_bytes = seen->rx_bytes;
+    peer->rx_bytes = seen->facts.rx_bytes;
     if (!peer->pmtu)
         peer->pmtu = calloc(1, sizeof(struct pmtu_driver));
     if (!peer->pmtu)

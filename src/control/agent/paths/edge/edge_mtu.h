@@ -26,7 +26,8 @@
 #include "path/pmtu.h"
 #include "wire/path.h"
 
-struct peer_seen;
+struct observation;
+struct peer_traffic;
 struct snapshot;
 
 /** Number of latest probes that are remembered. It is more than two rounds of a search. */
@@ -114,14 +115,6 @@ uint16_t pmtu_driver_settled(struct pmtu_driver *pd);
 /** Most hubs of a network whose ways are measured. */
 #define HUB_MTU_MAX 16
 
-/** What the engine shows of a hub. */
-struct hub_mtu_facts {
-    struct endpoint at; /* where its packets go; none: not known */
-    bool has_session;   /* without one a hub answers nobody */
-    uint64_t rx_bytes;  /* heard from it, with all that it relays; since any start */
-    uint64_t tx_bytes;  /* sent to it, likewise */
-};
-
 struct hub_mtu {
     struct x25519_public key;
     struct path_keys keys; /* wiped with the way */
@@ -161,11 +154,14 @@ void hub_mtus_keep(struct hub_mtus *w, const struct x25519_public *keys, unsigne
 /**
  * hub_mtus_look() - what the engine shows of that hub; without memory, or where there are too many,
  *		     its way is not measured
+ * @seen:	NULL: the engine has no such peer. Without a session a hub answers nobody.
+ * @relayed:	what went through it, since any start
  *
  * Return: the way's MTU is another one than before.
  */
 bool hub_mtus_look(struct hub_mtus *w, const struct x25519_public *key,
-    const struct hub_mtu_facts *facts, const struct pmtu_driver_limits *limits, nsec_t now);
+    const struct observation *seen, const struct peer_traffic *relayed,
+    const struct pmtu_driver_limits *limits, nsec_t now);
 
 /** hub_mtus_of() - inner bytes that the way to that hub and back carries; 0: not known. */
 uint16_t hub_mtus_of(const struct hub_mtus *w, const struct x25519_public *key);
@@ -240,7 +236,7 @@ void stock_mtus_deinit(struct stock_mtus *w);
 int stock_mtus_take(struct stock_mtus *w, const struct snapshot *s);
 
 /** stock_mtus_look() - what the engine shows of one of them; @seen: NULL: it has no such peer. */
-void stock_mtus_look(struct stock_mtu *peer, const struct peer_seen *seen,
+void stock_mtus_look(struct stock_mtu *peer, const struct observation *seen,
     const struct pmtu_driver_limits *limits, nsec_t now);
 
 /** stock_mtus_of() - inner bytes that the way to that peer and back carries; 0: not known. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/reconcile/observe.h"
 #include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
@@ -366,21 +367,10 @@ void edges_on_hub_forgot(struct edges *e, nsec_t now)
 
 /* ---- what the engine shows ------------------------------------------------------------------ */
 
-static int compare_seen(const void *key, const void *seen)
-{
-    return x25519_public_compare(key, &((const struct peer_seen *)seen)->key);
-}
-
-static const struct peer_seen *find_seen(
-    const struct peer_seen *seen, size_t n, const struct x25519_public *key)
-{
-    return n > 0 ? bsearch(key, seen, n, sizeof(*seen), compare_seen) : NULL;
-}
-
 /* The engine has the peer at another endpoint than it was told, because the other end has begun a
  * session there. */
 static void follow_peer(
-    struct edges *e, const struct peer_entry *peer, const struct peer_seen *seen, nsec_t now)
+    struct edges *e, const struct peer_entry *peer, const struct observation *seen, nsec_t now)
 {
     const struct peer_entry *relay;
 
@@ -395,23 +385,24 @@ static void follow_peer(
 }
 
 static void observe_peer(
-    struct edges *e, struct peer_entry *peer, const struct peer_seen *seen, nsec_t now)
+    struct edges *e, struct peer_entry *peer, const struct observation *seen, nsec_t now)
 {
+    const struct wg_facts *facts = &seen->facts;
     struct peer_traffic before = peer->traffic;
 
-    peer->has_session = seen->has_session;
+    peer->has_session = observation_has_session(seen, now);
     follow_peer(e, peer, seen, now);
     edge_handshake_on_seen(&peer->handshake, seen->handshake_at);
-    peer->traffic = (struct peer_traffic){.rx_bytes = seen->rx_bytes, .tx_bytes = seen->tx_bytes};
-    if (before.rx_bytes != 0 && seen->rx_bytes > before.rx_bytes)
+    peer->traffic = (struct peer_traffic){.rx_bytes = facts->rx_bytes, .tx_bytes = facts->tx_bytes};
+    if (before.rx_bytes != 0 && facts->rx_bytes > before.rx_bytes)
         peer->traffic.heard = seen->heard;
     if (peer->pmtu) {
-        pmtu_on_data(&peer->pmtu->pmtu, seen->tx_bytes != before.tx_bytes,
-            seen->rx_bytes != before.rx_bytes, now);
+        pmtu_on_data(&peer->pmtu->pmtu, facts->tx_bytes != before.tx_bytes,
+            facts->rx_bytes != before.rx_bytes, now);
         run_pmtu(e, peer, now);
     }
     if (!peer->is_standby)
-        paths_on_traffic(e->paths, &peer->key, seen->rx_bytes, seen->tx_bytes, now);
+        paths_on_traffic(e->paths, &peer->key, facts->rx_bytes, facts->tx_bytes, now);
 }
 
 /* Has the engine received something by the direct path to that peer since the look before? What
@@ -447,22 +438,15 @@ static void count_through(struct edges *e, const struct peer_entry *relay, nsec_
 
 /* Of a hub's own address, and of all that it relays. */
 static void observe_hub(struct edges *e, const struct x25519_public *key,
-    const struct peer_seen *hub, const struct peer_traffic *relayed, nsec_t now)
+    const struct observation *hub, const struct peer_traffic *relayed, nsec_t now)
 {
-    struct hub_mtu_facts facts = {.has_session = false};
-    bool is_new;
+    bool is_new = hub_mtus_look(&e->hubs, key, hub, relayed, &e->limits, now);
 
-    if (hub)
-        facts = (struct hub_mtu_facts){.at = hub->endpoint,
-            .has_session = hub->has_session,
-            .rx_bytes = hub->rx_bytes + relayed->rx_bytes,
-            .tx_bytes = hub->tx_bytes + relayed->tx_bytes};
-    is_new = hub_mtus_look(&e->hubs, key, &facts, &e->limits, now);
     e->has_changes |= is_new;
     e->relays_changed |= is_new;
 }
 
-static void count_relayed(struct edges *e, const struct peer_seen *hub, nsec_t now)
+static void count_relayed(struct edges *e, const struct observation *hub, nsec_t now)
 {
     struct endpoint nowhere = {.port = 0};
     struct peer_traffic sum = {.rx_bytes = 0};
@@ -488,7 +472,7 @@ static void count_relayed(struct edges *e, const struct peer_seen *hub, nsec_t n
 /* What is relayed to a stock peer is never longer than the way to the hub carries: that one is
  * measured with DF. */
 static struct pmtu_driver_limits limits_of_stock(
-    const struct edges *e, const struct peer_seen *seen)
+    const struct edges *e, const struct observation *seen)
 {
     struct pmtu_driver_limits limits = {.network_mtu = e->limits.network_mtu};
     bool is_relayed = seen && endpoint_equal(&seen->endpoint, &e->hub_liveness.hub);
@@ -504,25 +488,26 @@ static struct pmtu_driver_limits limits_of_stock(
 /* Does the engine send to another peer at that endpoint, too? Then it is a relay's, unless @peer is
  * that relay. */
 static bool is_shared(const struct edges *e, const struct peer_entry *peer,
-    const struct endpoint *at, const struct peer_seen *seen, size_t n)
+    const struct endpoint *at, const struct observe *seen)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < seen->n; i++) {
+        const struct observation *ob = &seen->items[i];
         const struct peer_entry *other;
 
-        if (!endpoint_equal(&seen[i].endpoint, at) || x25519_public_equal(&seen[i].key, &peer->key))
+        if (!endpoint_equal(&ob->endpoint, at) || x25519_public_equal(&ob->key, &peer->key))
             continue;
-        other = peer_table_find_key(&e->peers, &seen[i].key);
+        other = peer_table_find_key(&e->peers, &ob->key);
         if (!peer->is_relay || !other || other->is_relay)
             return true;
     }
     return false;
 }
 
-void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
+void edges_observe(struct edges *e, const struct observe *seen, nsec_t now)
 {
     for (size_t i = 0; i < e->peers.n; i++) {
         struct peer_entry *peer = &e->peers.items[i];
-        const struct peer_seen *of_peer = find_seen(seen, n, &peer->key);
+        const struct observation *of_peer = observe_find(seen, &peer->key);
 
         if (!of_peer)
             continue;
@@ -531,9 +516,9 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
              * by the endpoint that it sends to, that path is kept until it is found dead or a
              * better one is found: through a relay, which has seen no handshake, nothing would
              * pass. */
-            if (of_peer->has_session && !endpoint_is_none(&of_peer->endpoint) &&
+            if (observation_has_session(of_peer, now) && !endpoint_is_none(&of_peer->endpoint) &&
                 endpoint_equal(&of_peer->heard, &of_peer->endpoint) &&
-                !is_shared(e, peer, &of_peer->endpoint, seen, n))
+                !is_shared(e, peer, &of_peer->endpoint, seen))
                 paths_keep(e->paths, &peer->key, &of_peer->endpoint, now);
         }
         peer->was_seen = true;
@@ -544,15 +529,15 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
             paths_on_received(e->paths, &e->peers.items[i].key, e->observed_at, now);
     e->observed_at = now;
     for (unsigned i = 0; i < e->n_other_hubs; i++) {
-        const struct peer_seen *hub = find_seen(seen, n, &e->other_hubs[i].key);
+        const struct observation *hub = observe_find(seen, &e->other_hubs[i].key);
 
         e->other_hubs[i].at = hub ? hub->endpoint : (struct endpoint){.port = 0};
         observe_hub(e, &e->other_hubs[i].key, hub, &(struct peer_traffic){.rx_bytes = 0}, now);
     }
-    count_relayed(e, find_seen(seen, n, &e->hub), now);
+    count_relayed(e, observe_find(seen, &e->hub), now);
     for (size_t i = 0; e->can_ping && i < e->stocks.n; i++) {
         struct stock_mtu *peer = &e->stocks.items[i];
-        const struct peer_seen *of_peer = find_seen(seen, n, &peer->key);
+        const struct observation *of_peer = observe_find(seen, &peer->key);
         struct pmtu_driver_limits limits = limits_of_stock(e, of_peer);
 
         stock_mtus_look(peer, of_peer, &limits, now);

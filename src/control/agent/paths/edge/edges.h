@@ -23,7 +23,7 @@
 #include "agent/paths/edge/relay_select.h"
 
 struct node;
-struct paths;
+struct observe;
 
 /** Most hubs beside the one that relays that are known by their endpoints. */
 #define EDGES_OTHER_HUBS_MAX (HUB_MTU_MAX - 1)
@@ -85,11 +85,10 @@ bool edges_is_hub_at(const struct edges *e, const struct endpoint *at);
 /** edges_set_link_mtu() - inner bytes that the machine's largest link carries; 0: not known. */
 void edges_set_link_mtu(struct edges *e, uint16_t mtu, nsec_t now);
 
-/** edges_observe() - what the engine shows of its peers: @n, sorted by key, hubs too. When a peer
- * is seen for the first time the direct path that an earlier agent has left in the engine is taken
- * up.
+/** edges_observe() - what the engine shows of its peers, hubs too. When a peer is seen for the
+ * first time the direct path that an earlier agent has left in the engine is taken up.
  */
-void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now);
+void edges_observe(struct edges *e, const struct observe *seen, nsec_t now);
 
 /** edges_use_direct() - PATH_ACTION_USE of a direct path, for which WireGuard sends to @endpoint.
  */

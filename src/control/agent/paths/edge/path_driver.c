@@ -269,9 +269,9 @@ void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, n
     run(d, now);
 }
 
-void path_driver_observe(struct path_driver *d, const struct peer_seen *seen, size_t n, nsec_t now)
+void path_driver_observe(struct path_driver *d, const struct observe *seen, nsec_t now)
 {
-    edges_observe(&d->edges, seen, n, now);
+    edges_observe(&d->edges, seen, now);
     run(d, now);
 }
 

@@ -32,8 +32,8 @@
 #include "path/path.h"
 
 struct engine;
+struct observe;
 struct path_driver;
-struct peer_seen;
 struct reach;
 struct reach_facts;
 struct uv_loop_s;
@@ -110,8 +110,8 @@ void path_driver_on_hub_forgot(struct path_driver *d, nsec_t now);
 /** path_driver_use_hub() - the hub that relays for this node from now on. */
 void path_driver_use_hub(struct path_driver *d, const struct node *hub, nsec_t now);
 
-/** path_driver_observe() - what the engine shows of its peers: @n, sorted by key, hubs too. */
-void path_driver_observe(struct path_driver *d, const struct peer_seen *seen, size_t n, nsec_t now);
+/** path_driver_observe() - what the engine shows of its peers, hubs too. */
+void path_driver_observe(struct path_driver *d, const struct observe *seen, nsec_t now);
 
 /** path_driver_on_applied() - path_driver_routes() are in the engine: handshakes may begin. */
 void path_driver_on_applied(struct path_driver *d);

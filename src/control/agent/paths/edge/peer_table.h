@@ -28,17 +28,6 @@
 struct render_path;
 struct snapshot;
 
-/** What the engine shows of one peer. */
-struct peer_seen {
-    struct x25519_public key;
-    struct endpoint endpoint; /* where its packets go; none: unknown */
-    struct endpoint heard;    /* where its last authentic packet came from; none: unknown */
-    nsec_t handshake_at;      /* time of the last handshake, monotonic; 0: never */
-    bool has_session;         /* that handshake's session can still carry packets */
-    uint64_t rx_bytes;        /* counted from some start on */
-    uint64_t tx_bytes;
-};
-
 /* ---- handshakes ------------------------------------------------------------------------------ */
 
 /*

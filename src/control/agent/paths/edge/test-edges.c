@@ -14,6 +14,7 @@
 
 #include "agent/paths/edge/edges.h"
 #include "agent/paths/edge/peer_table.h"
+#include "agent/reconcile/observe.h"
 #include "mesh/render/render.h"
 #include "os/log.h"
 #include "path/paths.h"
@@ -117,19 +118,17 @@ static void go_relayed(struct world *w, unsigned n, unsigned relay, nsec_t now)
     (void)edges_choose_relays(&w->e, now);
 }
 
-static struct peer_seen seen(unsigned n, const char *at, nsec_t handshake_at, uint64_t bytes)
+static struct observation seen(unsigned n, const char *at, nsec_t handshake_at, uint64_t bytes)
 {
-    return (struct peer_seen){.key = sample_key(n),
+    return (struct observation){.key = sample_key(n),
         .endpoint = endpoint(at),
         .handshake_at = handshake_at,
-        .has_session = handshake_at != 0,
-        .rx_bytes = bytes,
-        .tx_bytes = bytes};
+        .facts = {.rx_bytes = bytes, .tx_bytes = bytes}};
 }
 
-static void see(struct world *w, struct peer_seen what, nsec_t now)
+static void see(struct world *w, struct observation what, nsec_t now)
 {
-    edges_observe(&w->e, &what, 1, now);
+    edges_observe(&w->e, &(struct observe){.items = &what, .n = 1}, now);
     (void)edges_choose_relays(&w->e, now);
 }
 
@@ -310,9 +309,9 @@ static void test_the_other_end_leads(void **state)
 }
 
 /* As the engine of an earlier agent shows a peer: heard where it is sent to. */
-static struct peer_seen left(unsigned n, const char *at)
+static struct observation left(unsigned n, const char *at)
 {
-    struct peer_seen s = seen(n, at, T0 - 100 * SEC, 1000);
+    struct observation s = seen(n, at, T0 - 100 * SEC, 1000);
 
     s.heard = s.endpoint;
     return s;
@@ -321,31 +320,32 @@ static struct peer_seen left(unsigned n, const char *at)
 static void test_a_path_of_an_earlier_agent_is_kept(void **state)
 {
     struct world *w = *state;
-    struct peer_seen all[] = {left(3, "198.51.100.3:51820"), left(4, "198.51.100.4:51820")};
+    struct observation all[] = {left(3, "198.51.100.3:51820"), left(4, "198.51.100.4:51820")};
+    const struct observe both = {.items = all, .n = 2};
     struct path_action action;
 
-    edges_observe(&w->e, all, 2, T0 + SEC);
+    edges_observe(&w->e, &both, T0 + SEC);
     action = last_use(w, 3);
     assert_int_equal(action.path, PATH_KIND_DIRECT);
     assert_true(endpoint_equal(&action.remote, &all[0].endpoint));
     /* What is seen later is this agent's own doing, or somebody else's. */
     all[1] = left(5, "198.51.100.5:51820");
-    all[1].has_session = false;
-    edges_observe(&w->e, all, 2, T0 + 2 * SEC);
-    all[1].has_session = true;
-    edges_observe(&w->e, all, 2, T0 + 3 * SEC);
+    all[1].handshake_at = 0;
+    edges_observe(&w->e, &both, T0 + 2 * SEC);
+    all[1].handshake_at = T0 - 100 * SEC;
+    edges_observe(&w->e, &both, T0 + 3 * SEC);
     assert_int_not_equal(last_use(w, 5).path, PATH_KIND_DIRECT);
 }
 
 static void test_what_shows_no_path_of_an_earlier_agent(void **state)
 {
     struct world *w = *state;
-    struct peer_seen all[] = {left(1, "203.0.113.10:51820"), left(3, "203.0.113.10:51820"),
+    struct observation all[] = {left(1, "203.0.113.10:51820"), left(3, "203.0.113.10:51820"),
         left(4, "198.51.100.4:51820"), left(5, "127.0.0.1:4000")};
 
     /* n3 goes through the hub, n4 is heard elsewhere, and n5 was reached through that agent. */
     all[2].heard = endpoint("198.51.100.4:4000");
-    edges_observe(&w->e, all, 4, T0 + SEC);
+    edges_observe(&w->e, &(struct observe){.items = all, .n = 4}, T0 + SEC);
     for (unsigned n = 3; n <= 5; n++) {
         assert_int_not_equal(last_use(w, n).path, PATH_KIND_DIRECT);
         assert_int_not_equal(last_use(w, n).path, PATH_KIND_LAN);
@@ -356,12 +356,12 @@ static void test_what_shows_no_path_of_an_earlier_agent(void **state)
 static void test_what_a_relay_carries_is_no_direct_path(void **state)
 {
     struct world *w = *state;
-    struct peer_seen all[] = {left(3, "198.51.100.4:51820"), left(4, "198.51.100.4:51820")};
+    struct observation all[] = {left(3, "198.51.100.4:51820"), left(4, "198.51.100.4:51820")};
     const struct x25519_public relayed = sample_key(3);
     struct path_action action;
     unsigned n_direct = 0;
 
-    edges_observe(&w->e, all, 2, T0 + SEC);
+    edges_observe(&w->e, &(struct observe){.items = all, .n = 2}, T0 + SEC);
     while (paths_next(w->paths, &action))
         if (action.kind == PATH_ACTION_USE && action.path == PATH_KIND_DIRECT) {
             assert_false(x25519_public_equal(&action.peer, &relayed));

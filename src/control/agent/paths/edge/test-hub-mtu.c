@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "agent/paths/edge/edge_mtu.h"
+#include "agent/paths/edge/peer_table.h"
+#include "agent/reconcile/observe.h"
 
 #define SEC NSEC_PER_SEC
 #define MS  NSEC_PER_MSEC
@@ -20,7 +22,8 @@ struct world {
     struct hub_mtus m;
     struct x25519_public hub;
     struct path_keys keys; /* the hub's */
-    struct hub_mtu_facts facts;
+    struct observation seen;
+    bool has_session;
     uint64_t seed;
     nsec_t now;
     nsec_t wall;       /* the hub's clock; 0: not known */
@@ -33,6 +36,7 @@ struct world {
     uint8_t answer[PATH_FRAME_MAX]; /* the last one */
 };
 
+static const struct peer_traffic nothing = {.rx_bytes = 0};
 static const struct pmtu_driver_limits limits = {.network_mtu = 1420, .link_mtu = 1440};
 
 static int set_up(void **state)
@@ -50,8 +54,8 @@ static int set_up(void **state)
     assert_true(x25519_derive_public(&secrets[1], &w.hub));
     assert_true(path_keys_derive(&w.keys, &secrets[1], &w.hub, &own));
     hub_mtus_init(&w.m, &secrets[0], &own, &rng);
-    w.facts.has_session = true;
-    assert_int_equal(endpoint_parse(&w.facts.at, "198.51.100.1:51820", NULL), 0);
+    w.has_session = true;
+    assert_int_equal(endpoint_parse(&w.seen.endpoint, "198.51.100.1:51820", NULL), 0);
     *state = &w;
     return 0;
 }
@@ -99,12 +103,13 @@ static void run(struct world *w, nsec_t time)
     bool is_new;
 
     for (; w->now < end; w->now += 50 * MS) {
-        w->facts.rx_bytes += 100;
-        w->facts.tx_bytes += 100;
-        (void)hub_mtus_look(&w->m, &w->hub, &w->facts, &limits, w->now);
+        w->seen.facts.rx_bytes += 100;
+        w->seen.facts.tx_bytes += 100;
+        w->seen.handshake_at = w->has_session ? w->now : 0;
+        (void)hub_mtus_look(&w->m, &w->hub, &w->seen, &nothing, &limits, w->now);
         while (hub_mtus_next(&w->m, &frame, &is_new, w->wall, w->now)) {
             w->n_frames++;
-            assert_true(endpoint_equal(&frame.to, &w->facts.at));
+            assert_true(endpoint_equal(&frame.to, &w->seen.endpoint));
             if (frame.len + HEADERS <= w->carries)
                 answer(w, &frame);
         }
@@ -188,10 +193,10 @@ static void test_nothing_without_a_session(void **state)
 {
     struct world *w = *state;
 
-    w->facts.has_session = false;
+    w->has_session = false;
     run(w, 10 * SEC);
     assert_int_equal(w->n_frames, 0);
-    w->facts.has_session = true;
+    w->has_session = true;
     run(w, 3 * SEC);
     assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
     hub_mtus_keep(&w->m, &w->hub, 1);

@@ -9,6 +9,7 @@
 
 #include "agent/paths/edge/edge_mtu.h"
 #include "agent/paths/edge/peer_table.h"
+#include "agent/reconcile/observe.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -24,7 +25,8 @@
 struct world {
     struct stock_mtus m;
     struct snapshot snapshot;
-    struct peer_seen seen;
+    struct observation seen;
+    bool has_session;
     struct stock_ping last;
     uint64_t seed;
     nsec_t now;
@@ -53,7 +55,8 @@ static int set_up(void **state)
     w.m = (struct stock_mtus){.rng = rng};
     assert_int_equal(stock_mtus_take(&w.m, &w.snapshot), 0);
     assert_int_equal(w.m.n, 2);
-    w.seen = (struct peer_seen){.key = w.m.items[1].key, .has_session = true};
+    w.seen = (struct observation){.key = w.m.items[1].key};
+    w.has_session = true;
     assert_int_equal(endpoint_parse(&w.seen.endpoint, "198.51.100.1:51820", NULL), 0);
     *state = &w;
     return 0;
@@ -81,16 +84,17 @@ static void run(struct world *w, nsec_t time)
     for (; w->now < end; w->now += 50 * MS) {
         struct stock_ping ping;
 
-        w->seen.tx_bytes += w->has_data ? 100 : 0;
+        w->seen.facts.tx_bytes += w->has_data ? 100 : 0;
+        w->seen.handshake_at = w->has_session ? w->now : 0;
         stock_mtus_look(&w->m.items[1], &w->seen, &limits, w->now);
         while (stock_mtus_next(&w->m, &ping, &w->is_new, w->now)) {
             w->n_pings++;
             w->last = ping;
             assert_true(ip_addr_equal(&ping.to, &w->m.items[1].address));
-            w->seen.tx_bytes += (ping.len + 15u) / 16 * 16 + MESSAGE;
+            w->seen.facts.tx_bytes += (ping.len + 15u) / 16 * 16 + MESSAGE;
             if (ping.len + OVERHEAD > w->carries)
                 continue;
-            w->seen.rx_bytes += (ping.len + 15u) / 16 * 16 + MESSAGE;
+            w->seen.facts.rx_bytes += (ping.len + 15u) / 16 * 16 + MESSAGE;
             stock_mtus_on_answer(&w->m, &ping.to, ping.cookie, w->now);
         }
     }
@@ -154,14 +158,14 @@ static void test_nothing_without_a_session(void **state)
     struct world *w = *state;
 
     w->has_data = true;
-    w->seen.has_session = false;
+    w->has_session = false;
     run(w, 10 * SEC);
     assert_int_equal(w->n_pings, 0);
-    w->seen.has_session = true;
+    w->has_session = true;
     run(w, 3 * SEC);
     assert_int_equal(mtu(w), 1420);
     /* What is known stays, so that the next connection begins with it. */
-    w->seen.has_session = false;
+    w->has_session = false;
     w->n_pings = 0;
     run(w, 300 * SEC);
     assert_int_equal(w->n_pings, 0);

@@ -528,7 +528,7 @@ static void stop(struct life *l)
     l->server = server_free(l->server);
     link_watch_close(&l->link);
     reconcile_deinit(&a->reconcile);
-    class_marks_deinit(&a->marks);
+    class_marks_forget(&a->marks);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
     free(a->routes);

@@ -96,11 +96,9 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
 static void get_metrics(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct agent *a = ctx;
-    const struct pass_metrics_facts facts = {
-        .n_failed = a->pass.n_failed, .n_foreign = a->reconcile.n_foreign};
     struct metrics m = METRICS_NULL;
 
-    pass_metrics_add_samples(&a->pass_metrics, &facts, &m);
+    pass_metrics_add_samples(&a->pass_metrics, a->pass.n_failed, a->reconcile.n_foreign, &m);
     meter_add_metrics(&a->meter.meter, &m);
     response_text(rs, 200, metrics_take(&m), "text/plain; version=0.0.4");
 }

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 
 #include "base/addr.h"
-#include "mesh/object/object.h"
+#include "base/parse.h"
 
 struct hosts_rules;
 struct resolver_place;

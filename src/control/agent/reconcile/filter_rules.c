@@ -31,39 +31,23 @@
 #define FAMILY    "inet"
 #define TABLE_MAX 64
 
-static int make_name(
-    char ret[static TABLE_MAX], const char *what, const char *interface, struct err *e)
+/* @what: "weft_" and a short word; @body: its chains, as for nft_replace_table(); NULL: removes it.
+ * An interface with characters that have a meaning in nft's syntax is refused. */
+static int filter_table_replace(
+    const char *what, const char *interface, const struct str *body, struct err *e)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    char table[TABLE_MAX];
 
     if (interface[strspn(interface, allowed)] != '\0')
         return err_set(e, -EINVAL,
             "the packet filter takes no interface \"%s\", only letters, digits, '_', '.', '-'",
             interface);
-    (void)snprintf(ret, TABLE_MAX, "%s_%.*s", what, IFNAMSIZ - 1, interface);
-    return 0;
-}
-
-/* @what: "weft_" and a short word; @body: its chains, as for nft_replace_table(). An interface with
- * characters that have a meaning in nft's syntax is refused. */
-static int filter_table_replace(
-    const char *what, const char *interface, const struct str *body, struct err *e)
-{
-    char table[TABLE_MAX];
-    int r = make_name(table, what, interface, e);
-
-    if (body->failed)
+    if (body && body->failed)
         return err_set(e, -ENOMEM, "no memory for the packet filter");
-    return r < 0 ? r : nft_replace_table(FAMILY, table, str_text(body), e);
-}
-
-static int filter_table_remove(const char *what, const char *interface, struct err *e)
-{
-    char table[TABLE_MAX];
-    int r = make_name(table, what, interface, e);
-
-    return r < 0 ? r : nft_remove_table(FAMILY, table, e);
+    (void)snprintf(table, sizeof(table), "%s_%.*s", what, IFNAMSIZ - 1, interface);
+    return nft_replace_table(FAMILY, table, body ? str_text(body) : NULL, e);
 }
 
 /* ---- the segment size ------------------------------------------------------------------------ */
@@ -159,26 +143,30 @@ int route_guard_is_forwarding(const char *interface, bool v4)
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-struct forward_rules_actions forward_rules_plan(
+static bool is_due(nsec_t done_at, nsec_t now)
+{
+    return done_at == 0 || now - done_at >= FORWARD_RULES_PERIOD;
+}
+
+bool forward_rules_clamp_is_due(const struct forward_rules *fr, nsec_t now)
+{
+    return is_due(fr->clamped_at, now);
+}
+
+bool forward_rules_guard_is_due(
     const struct forward_rules *fr, const struct forward_rules_facts *facts, nsec_t now)
 {
-    struct forward_rules_actions actions = {
-        .clamp = fr->clamped_at == 0 || now - fr->clamped_at >= FORWARD_RULES_PERIOD,
-        .guard = facts->is_router ? FORWARD_RULES_GUARD_PUT : FORWARD_RULES_GUARD_REMOVE};
-
     if (!facts->is_router && fr->is_removed)
-        actions.guard = FORWARD_RULES_GUARD_KEEP;
-    if (fr->guarded_at != 0 && now - fr->guarded_at < FORWARD_RULES_PERIOD &&
-        facts->is_router == fr->was_router && subnets_equal(facts->routes, &fr->routes))
-        actions.guard = FORWARD_RULES_GUARD_KEEP;
-    return actions;
+        return false;
+    return is_due(fr->guarded_at, now) || facts->is_router != fr->was_router ||
+           !subnets_equal(facts->routes, &fr->routes);
 }
 
 void forward_rules_on_guard(struct forward_rules *fr, const struct forward_rules_facts *facts,
-    enum forward_rules_guard guard, const struct err *e, nsec_t now)
+    const struct err *e, nsec_t now)
 {
     fr->guarded_at = now;
-    fr->was_router = guard == FORWARD_RULES_GUARD_PUT;
+    fr->was_router = facts->is_router;
     fr->routes = *facts->routes;
     fr->is_removed = !fr->was_router && e->code == 0;
     fr->guard_fault = fr->was_router ? *e : (struct err)ERR_NULL;
@@ -193,12 +181,11 @@ void forward_rules_forget(struct forward_rules *fr)
 void forward_rules_apply(struct forward_rules *fr, const char *interface,
     const struct forward_rules_facts *facts, bool masquerades, nsec_t now)
 {
-    struct forward_rules_actions actions = forward_rules_plan(fr, facts, now);
     bool had_fault = fr->guard_fault.code != 0;
     struct err e = ERR_NULL;
     struct err why = ERR_NULL;
 
-    if (actions.clamp) {
+    if (forward_rules_clamp_is_due(fr, now)) {
         fr->clamped_at = now;
         if (mss_clamp_put(interface, &why) != 0 && !fr->cannot_clamp) {
             fr->cannot_clamp = true;
@@ -206,30 +193,19 @@ void forward_rules_apply(struct forward_rules *fr, const char *interface,
                 err_text(&why));
         }
     }
-    switch (actions.guard) {
-    case FORWARD_RULES_GUARD_KEEP:
+    if (!forward_rules_guard_is_due(fr, facts, now))
         return;
-    case FORWARD_RULES_GUARD_PUT:
-        if (route_guard_put(interface, facts->routes, masquerades, &e) < 0 && !had_fault)
-            log_warning("what is forwarded to the subnets behind this node is not limited: %s",
-                err_text(&e));
-        break;
-    case FORWARD_RULES_GUARD_REMOVE:
-        (void)filter_table_remove(GUARD_TABLE, interface, &e);
-        break;
-    }
-    forward_rules_on_guard(fr, facts, actions.guard, &e, now);
+    if (!facts->is_router)
+        (void)filter_table_replace(GUARD_TABLE, interface, NULL, &e);
+    else if (route_guard_put(interface, facts->routes, masquerades, &e) < 0 && !had_fault)
+        log_warning(
+            "what is forwarded to the subnets behind this node is not limited: %s", err_text(&e));
+    forward_rules_on_guard(fr, facts, &e, now);
 }
 
 /* ---- marks by class -------------------------------------------------------------------------- */
 
 #define MARKS_TABLE "weft_class"
-
-void class_marks_deinit(struct class_marks *cm)
-{
-    free(cm->body);
-    *cm = (struct class_marks)CLASS_MARKS_NULL;
-}
 
 /* "oifname "weft0" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6"; nothing without a hub. */
 static void add_hubs(
@@ -299,7 +275,7 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
     if (!wg_config_has_rates(config)) {
         forget_body(cm);
         if (!cm->is_removed)
-            cm->is_removed = filter_table_remove(MARKS_TABLE, interface, NULL) == 0;
+            cm->is_removed = filter_table_replace(MARKS_TABLE, interface, NULL, NULL) == 0;
         return;
     }
     ports = local_ports_read();
@@ -324,7 +300,7 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
 
 void filter_rules_remove(const char *interface)
 {
-    (void)filter_table_remove(CLAMP_TABLE, interface, NULL);
-    (void)filter_table_remove(GUARD_TABLE, interface, NULL);
-    (void)filter_table_remove(MARKS_TABLE, interface, NULL);
+    (void)filter_table_replace(CLAMP_TABLE, interface, NULL, NULL);
+    (void)filter_table_replace(GUARD_TABLE, interface, NULL, NULL);
+    (void)filter_table_replace(MARKS_TABLE, interface, NULL, NULL);
 }

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -73,8 +72,8 @@ int route_guard_is_forwarding(const char *interface, bool v4);
  * because other programs that load a packet filter often flush all rules. Rules that an earlier run
  * has left behind are removed.
  *
- * forward_rules_plan() and the functions that take a result are pure; forward_rules_apply() calls
- * them and does what they say.
+ * forward_rules_*_is_due() and forward_rules_on_guard() are pure; forward_rules_apply() calls
+ * them and does what is due.
  */
 
 /** Rules that are there are put again after this time. */
@@ -96,30 +95,20 @@ struct forward_rules_facts {
     bool is_router;               /* this node asks to be the way to a subnet, or is */
 };
 
-/** What is to be done with the guard. */
-enum forward_rules_guard {
-    FORWARD_RULES_GUARD_KEEP, /* nothing */
-    FORWARD_RULES_GUARD_PUT,
-    FORWARD_RULES_GUARD_REMOVE,
-};
+/** forward_rules_clamp_is_due() - is the clamp to be put? */
+bool forward_rules_clamp_is_due(const struct forward_rules *fr, nsec_t now);
 
-/** What is to be done. */
-struct forward_rules_actions {
-    bool clamp; /* put the clamp */
-    enum forward_rules_guard guard;
-};
-
-/** forward_rules_plan() - which rules are to be put or removed at @now? */
-struct forward_rules_actions forward_rules_plan(
+/** forward_rules_guard_is_due() - is the guard to be put, or removed where this node is no router?
+ */
+bool forward_rules_guard_is_due(
     const struct forward_rules *fr, const struct forward_rules_facts *facts, nsec_t now);
 
 /**
  * forward_rules_on_guard() - an attempt to put or remove the guard has ended at @now
- * @guard:	which attempt
  * @e:		why it failed; code 0: it did not; copied
  */
 void forward_rules_on_guard(struct forward_rules *fr, const struct forward_rules_facts *facts,
-    enum forward_rules_guard guard, const struct err *e, nsec_t now);
+    const struct err *e, nsec_t now);
 
 /** forward_rules_forget() - the interface is another one: all rules have to be put again. */
 void forward_rules_forget(struct forward_rules *fr);
@@ -166,11 +155,6 @@ struct class_marks {
     bool has_failed; /* they could not be put the last time, which was logged */
 };
 
-#define CLASS_MARKS_NULL {0}
-
-/** class_marks_deinit() - release; the rules stay. */
-void class_marks_deinit(struct class_marks *cm);
-
 /** class_marks_format() - the rules for what leaves @interface to the snapshot's hubs, and between
  * @ports, in nft's syntax; appends to @out. Without a hub there is none for hubs. */
 void class_marks_format(const struct snapshot *s, const char *interface,
@@ -185,7 +169,8 @@ void class_marks_format(const struct snapshot *s, const char *interface,
 void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
     const struct wg_config *config, nsec_t now);
 
-/** class_marks_forget() - the interface is another one: the rules have to be put again. */
+/** class_marks_forget() - the interface is another one: the rules have to be put again. Releases
+ * what is owned, and leaves the rules where they are. */
 void class_marks_forget(struct class_marks *cm);
 
 /** filter_rules_remove() - remove all rules about that interface, as far as there are any. */

@@ -139,15 +139,13 @@ struct pass_metrics {
     nsec_t sum[PASS_RESULT_N];                          /* of their durations */
 };
 
-/** What is told beside the histogram. */
-struct pass_metrics_facts {
-    unsigned n_failed;  /* passes that have failed, one after the other, until now */
-    uint64_t n_foreign; /* peers that were removed and that no agent of this node had added */
-};
-
 /** pass_metrics_add() - a pass has taken so long. */
 void pass_metrics_add(struct pass_metrics *m, enum pass_result result, nsec_t duration);
 
-/** pass_metrics_add_samples() - add all of it to @m. */
+/**
+ * pass_metrics_add_samples() - add all of it to @m
+ * @n_failed:	passes that have failed, one after the other, until now
+ * @n_foreign:	peers that were removed and that no agent of this node had added
+ */
 void pass_metrics_add_samples(
-    const struct pass_metrics *pm, const struct pass_metrics_facts *facts, struct metrics *m);
+    const struct pass_metrics *pm, unsigned n_failed, uint64_t n_foreign, struct metrics *m);

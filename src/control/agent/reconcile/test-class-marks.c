@@ -63,7 +63,7 @@ static void test_no_hub(void **state)
 static void test_while_there_is_a_rate(void **state)
 {
     struct netlink *nl = netns_need(state);
-    struct class_marks cm = CLASS_MARKS_NULL;
+    struct class_marks cm = {.body = NULL};
     struct snapshot s = sample_snapshot(4, 2);
 
     if (emulated_lacks("nf_tables"))
@@ -87,7 +87,7 @@ static void test_while_there_is_a_rate(void **state)
     class_marks_apply(&cm, "weft0", &s, &none, 70 * SEC);
     assert_null(cm.body);
     assert_true(cm.is_removed);
-    class_marks_deinit(&cm);
+    class_marks_forget(&cm);
     snapshot_deinit(&s);
 }
 

@@ -21,44 +21,44 @@ static struct subnets subnets(const char *text)
     return s;
 }
 
+enum guard { GUARD_KEEP, GUARD_PUT, GUARD_REMOVE };
+
 /* What is wished for these routes; @e: what the attempt gives, if one is wished. */
-static enum forward_rules_guard step(
+static enum guard step(
     struct forward_rules *fr, const char *routes, bool is_router, const struct err *e, nsec_t now)
 {
     struct subnets s = subnets(routes);
     struct forward_rules_facts facts = {.routes = &s, .is_router = is_router};
-    enum forward_rules_guard guard = forward_rules_plan(fr, &facts, now).guard;
 
-    if (guard != FORWARD_RULES_GUARD_KEEP)
-        forward_rules_on_guard(fr, &facts, guard, e, now);
-    return guard;
+    if (!forward_rules_guard_is_due(fr, &facts, now))
+        return GUARD_KEEP;
+    forward_rules_on_guard(fr, &facts, e, now);
+    return is_router ? GUARD_PUT : GUARD_REMOVE;
 }
 
 static void test_clamp(void **state)
 {
     struct forward_rules fr = {.clamped_at = 0};
-    struct subnets none = SUBNETS_NULL;
-    struct forward_rules_facts facts = {.routes = &none};
 
-    assert_true(forward_rules_plan(&fr, &facts, SEC).clamp);
+    assert_true(forward_rules_clamp_is_due(&fr, SEC));
     fr.clamped_at = SEC;
-    assert_false(forward_rules_plan(&fr, &facts, 60 * SEC).clamp);
-    assert_true(forward_rules_plan(&fr, &facts, 61 * SEC).clamp);
+    assert_false(forward_rules_clamp_is_due(&fr, 60 * SEC));
+    assert_true(forward_rules_clamp_is_due(&fr, 61 * SEC));
     forward_rules_forget(&fr);
-    assert_true(forward_rules_plan(&fr, &facts, 2 * SEC).clamp);
+    assert_true(forward_rules_clamp_is_due(&fr, 2 * SEC));
 }
 
 static void test_guard_of_a_router(void **state)
 {
     struct forward_rules fr = {.clamped_at = 0};
 
-    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, SEC), FORWARD_RULES_GUARD_PUT);
-    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 60 * SEC), FORWARD_RULES_GUARD_KEEP);
-    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 61 * SEC), FORWARD_RULES_GUARD_PUT);
+    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, SEC), GUARD_PUT);
+    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 60 * SEC), GUARD_KEEP);
+    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 61 * SEC), GUARD_PUT);
     /* Another subnet is not waited with, nor that the hub admits none any more. */
-    assert_int_equal(step(&fr, "10.8.0.0/24", true, &fine, 62 * SEC), FORWARD_RULES_GUARD_PUT);
-    assert_int_equal(step(&fr, NULL, true, &fine, 63 * SEC), FORWARD_RULES_GUARD_PUT);
-    assert_int_equal(step(&fr, NULL, true, &fine, 64 * SEC), FORWARD_RULES_GUARD_KEEP);
+    assert_int_equal(step(&fr, "10.8.0.0/24", true, &fine, 62 * SEC), GUARD_PUT);
+    assert_int_equal(step(&fr, NULL, true, &fine, 63 * SEC), GUARD_PUT);
+    assert_int_equal(step(&fr, NULL, true, &fine, 64 * SEC), GUARD_KEEP);
 }
 
 /* What an earlier run has left is removed, once. */
@@ -66,11 +66,11 @@ static void test_guard_of_others_is_removed(void **state)
 {
     struct forward_rules fr = {.clamped_at = 0};
 
-    assert_int_equal(step(&fr, NULL, false, &fine, SEC), FORWARD_RULES_GUARD_REMOVE);
-    assert_int_equal(step(&fr, NULL, false, &fine, 1000 * SEC), FORWARD_RULES_GUARD_KEEP);
-    assert_int_equal(step(&fr, NULL, true, &fine, 1001 * SEC), FORWARD_RULES_GUARD_PUT);
-    assert_int_equal(step(&fr, NULL, false, &fine, 1002 * SEC), FORWARD_RULES_GUARD_REMOVE);
-    assert_int_equal(step(&fr, NULL, false, &fine, 1003 * SEC), FORWARD_RULES_GUARD_KEEP);
+    assert_int_equal(step(&fr, NULL, false, &fine, SEC), GUARD_REMOVE);
+    assert_int_equal(step(&fr, NULL, false, &fine, 1000 * SEC), GUARD_KEEP);
+    assert_int_equal(step(&fr, NULL, true, &fine, 1001 * SEC), GUARD_PUT);
+    assert_int_equal(step(&fr, NULL, false, &fine, 1002 * SEC), GUARD_REMOVE);
+    assert_int_equal(step(&fr, NULL, false, &fine, 1003 * SEC), GUARD_KEEP);
 }
 
 static void test_failed_removal_is_repeated(void **state)
@@ -79,11 +79,11 @@ static void test_failed_removal_is_repeated(void **state)
     struct err busy = ERR_NULL;
 
     (void)err_set(&busy, -EBUSY, "the packet filter is busy");
-    assert_int_equal(step(&fr, NULL, false, &busy, SEC), FORWARD_RULES_GUARD_REMOVE);
+    assert_int_equal(step(&fr, NULL, false, &busy, SEC), GUARD_REMOVE);
     assert_string_equal(fr.guard_fault.text, "");
-    assert_int_equal(step(&fr, NULL, false, &busy, 60 * SEC), FORWARD_RULES_GUARD_KEEP);
-    assert_int_equal(step(&fr, NULL, false, &fine, 61 * SEC), FORWARD_RULES_GUARD_REMOVE);
-    assert_int_equal(step(&fr, NULL, false, &fine, 1000 * SEC), FORWARD_RULES_GUARD_KEEP);
+    assert_int_equal(step(&fr, NULL, false, &busy, 60 * SEC), GUARD_KEEP);
+    assert_int_equal(step(&fr, NULL, false, &fine, 61 * SEC), GUARD_REMOVE);
+    assert_int_equal(step(&fr, NULL, false, &fine, 1000 * SEC), GUARD_KEEP);
 }
 
 static void test_fault_is_that_of_the_last_attempt(void **state)
@@ -94,8 +94,8 @@ static void test_fault_is_that_of_the_last_attempt(void **state)
     (void)err_set(&busy, -EBUSY, "the packet filter is busy");
     (void)step(&fr, "10.9.0.0/24", true, &busy, SEC);
     assert_string_equal(fr.guard_fault.text, "the packet filter is busy");
-    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 2 * SEC), FORWARD_RULES_GUARD_KEEP);
-    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 61 * SEC), FORWARD_RULES_GUARD_PUT);
+    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 2 * SEC), GUARD_KEEP);
+    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 61 * SEC), GUARD_PUT);
     assert_string_equal(fr.guard_fault.text, "");
 }
 
@@ -106,7 +106,7 @@ static void test_renewed_engine(void **state)
 
     (void)step(&fr, "10.9.0.0/24", true, &fine, SEC);
     forward_rules_forget(&fr);
-    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 2 * SEC), FORWARD_RULES_GUARD_PUT);
+    assert_int_equal(step(&fr, "10.9.0.0/24", true, &fine, 2 * SEC), GUARD_PUT);
 }
 
 int main(void)

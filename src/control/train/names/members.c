@@ -193,7 +193,7 @@ int translate_apply(const struct addrmap *m, struct err *e)
 
 int translate_remove(struct err *e)
 {
-    return nft_remove_table(TRANSLATE_FAMILY, TRANSLATE_TABLE, e);
+    return nft_replace_table(TRANSLATE_FAMILY, TRANSLATE_TABLE, NULL, e);
 }
 
 /* ==== rounds of pairs ======================================================================== */

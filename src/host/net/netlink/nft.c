@@ -49,18 +49,9 @@ int nft_replace_table(const char *family, const char *table, const char *body, s
 {
     _cleanup_(str_deinit) struct str text = STR_NULL;
 
-    /* Adding what is there already does nothing, so that there is something to delete. */
-    str_addf(&text, "add table %s %s\ndelete table %s %s\ntable %s %s {\n%s\n}\n", family, table,
-        family, table, family, table, body);
-    return text.failed ? err_set(e, -ENOMEM, "no memory for the packet filter")
-                       : run(str_text(&text), e);
-}
-
-int nft_remove_table(const char *family, const char *table, struct err *e)
-{
-    _cleanup_(str_deinit) struct str text = STR_NULL;
-
     str_addf(&text, "add table %s %s\ndelete table %s %s\n", family, table, family, table);
+    if (body)
+        str_addf(&text, "table %s %s {\n%s\n}\n", family, table, body);
     return text.failed ? err_set(e, -ENOMEM, "no memory for the packet filter")
                        : run(str_text(&text), e);
 }

@@ -12,7 +12,8 @@ struct err;
  * nft_replace_table() - have exactly these contents in a table
  * @family:	"ip", "ip6" or "inet"
  * @table:	ours alone; "weft_" and what it is for
- * @body:	its chains, as nft(8) has them between the braces
+ * @body:	its chains, as nft(8) has them between the braces; NULL: no table is left, and one
+ *that is not there is fine
  *
  * One transaction: a packet meets the old table or the new one. The words come
  * from addresses and numbers that were parsed, never from outside as they are.
@@ -20,6 +21,3 @@ struct err;
  * Return: 0; or negative errno with the first thing that nft complains of.
  */
 int nft_replace_table(const char *family, const char *table, const char *body, struct err *e);
-
-/** nft_remove_table() - one that is not there is fine. 0 or negative errno with words. */
-int nft_remove_table(const char *family, const char *table, struct err *e);

@@ -45,9 +45,9 @@ static void test_table(void **state)
     assert_true(nft_replace_table("ip", "weft_test", "chain three { nonsense", &e) < 0);
     assert_non_null(strstr(err_text(&e), "syntax error"));
     assert_string_equal(list_chain("two"), "there");
-    assert_int_equal(nft_remove_table("ip", "weft_test", &e), 0);
+    assert_int_equal(nft_replace_table("ip", "weft_test", NULL, &e), 0);
     assert_string_equal(list_chain("two"), "missing");
-    assert_int_equal(nft_remove_table("ip", "weft_test", &e), 0);
+    assert_int_equal(nft_replace_table("ip", "weft_test", NULL, &e), 0);
 }
 
 int main(void)

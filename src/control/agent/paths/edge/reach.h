@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "mesh/render/render.h"
-#include "mesh/snapshot/snapshot.h"
 #include "path/path.h"
 
 struct reach_peer {

@@ -67,8 +67,8 @@ static struct status_routes see_routes(const struct agent *a)
         .others = &a->reconcile.subnets,
         .self = snapshot_self(&a->snapshot),
         .asked = &a->state.routes,
-        .forwards4 = route_guard_is_forwarding(a->state.interface, true),
-        .forwards6 = route_guard_is_forwarding(a->state.interface, false),
+        .forwards4 = interface_setting(a->state.interface, true, "forwarding"),
+        .forwards6 = interface_setting(a->state.interface, false, "forwarding"),
         .masquerades = !a->state.keeps_sources,
         .guard_fault = a->rules.guard_fault.text,
     };

@@ -20,6 +20,7 @@
 #include "mesh/names/hosts.h"
 #include "mesh/object/object.h"
 #include "net/socket/unix_socket.h"
+#include "os/file.h"
 #include "os/hosts_file.h"
 #include "os/sandbox.h"
 
@@ -55,34 +56,9 @@ struct hosts_helper {
 
 /* ---- bytes; both ends ignore SIGPIPE -------------------------------------------------------- */
 
-static bool send_all(int fd, const void *data, size_t len)
-{
-    for (const char *p = data; len > 0;) {
-        ssize_t n = write(fd, p, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
 static bool receive_all(int fd, void *data, size_t len)
 {
-    for (char *p = data; len > 0;) {
-        ssize_t n = read(fd, p, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
+    return file_read_all(fd, data, len) == (ssize_t)len;
 }
 
 /* ---- the helper's side ---------------------------------------------------------------------- */
@@ -121,7 +97,7 @@ static bool serve(int fd, const struct goes_by *by)
     if (answer.result != 0)
         (void)snprintf(answer.why, sizeof(answer.why), "%s", err_text(&e));
     /* One that takes no lines ends, so that the next one looks again. */
-    return send_all(fd, &answer, sizeof(answer)) && by->refused.code == 0;
+    return file_write_all(fd, &answer, sizeof(answer)) == 0 && by->refused.code == 0;
 }
 
 /* Serves until the agent closes its end. A signal to the agent's process group does not end it. */
@@ -231,17 +207,10 @@ int hosts_helper_start(
     return 0;
 }
 
-static void disconnect(struct hosts_helper *h)
-{
-    if (h->fd >= 0)
-        (void)close(h->fd);
-    h->fd = -1;
-}
-
 /* A child that has lost its connection ends, if it has not yet, and is waited for: none is left. */
 static void end_child(struct hosts_helper *h)
 {
-    disconnect(h);
+    closep(&h->fd);
     while (h->pid > 0 && waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     h->pid = 0;
@@ -251,14 +220,14 @@ static int connect_to(struct hosts_helper *h, struct err *e)
 {
     struct timeval patience = {.tv_sec = START_PATIENCE_S};
 
-    disconnect(h);
+    closep(&h->fd);
     h->fd = unix_socket_connect(h->socket_path, SOCK_STREAM);
     if (h->fd < 0)
         return err_set(e, h->fd, "nobody who writes the hosts file listens on %s: %s",
             h->socket_path, strerror(-h->fd));
     /* The first answer comes only after the service manager has started the helper. */
     if (setsockopt(h->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
-        !send_all(h->fd, &h->rules, sizeof(h->rules)))
+        file_write_all(h->fd, &h->rules, sizeof(h->rules)) < 0)
         return err_set(e, -EPIPE, "who listens on %s hangs up", h->socket_path);
     return 0;
 }
@@ -283,8 +252,8 @@ int hosts_helper_find(struct hosts_helper **ret, const char *socket_path,
 static bool ask_helper(
     const struct hosts_helper *h, const struct ask *ask, const char *block, struct answer *ret)
 {
-    return h->fd >= 0 && send_all(h->fd, ask, sizeof(*ask)) &&
-           send_all(h->fd, block, ask->len == NO_BLOCK ? 0 : ask->len) &&
+    return h->fd >= 0 && file_write_all(h->fd, ask, sizeof(*ask)) == 0 &&
+           file_write_all(h->fd, block, ask->len == NO_BLOCK ? 0 : ask->len) == 0 &&
            receive_all(h->fd, ret, sizeof(*ret));
 }
 
@@ -307,7 +276,7 @@ static int ask_until_answered(struct hosts_helper *h, const struct ask *ask, con
         return r;
     if (ask_helper(h, ask, block, ret))
         return 0;
-    disconnect(h);
+    closep(&h->fd);
     return err_set(e, -EPIPE, "the process that writes the hosts file ends without an answer");
 }
 

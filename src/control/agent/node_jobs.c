@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <unistd.h>
 
 #include "agent/hublink/hub_link.h"
 #include "agent/meter.h"
 #include "api/server/server.h"
 #include "base/err.h"
+#include "os/file.h"
 
 /* ---- calls to the hub ----------------------------------------------------------------------- */
 
@@ -189,8 +189,7 @@ static void jobs_drop(struct node_jobs *nj, unsigned i)
     forget_answer(j);
     json_decref(j->nccl);
     json_decref(j->budget);
-    if (j->pid_fd >= 0)
-        (void)close(j->pid_fd);
+    closep(&j->pid_fd);
     *j = nj->items[--nj->n];
 }
 

@@ -34,7 +34,7 @@ struct status_routes {
     const struct subnet_routes *others; /* behind other nodes */
     const struct node *self;            /* with what the hub admits */
     const struct subnets *asked;        /* what this node asks for */
-    int forwards4;                      /* IPv4; as route_guard_is_forwarding() says */
+    int forwards4;                      /* IPv4; as interface_setting() says */
     int forwards6;
     bool masquerades;
     const char *guard_fault; /* why the rules of route_guard_format() are not there; "": they are */

@@ -21,6 +21,7 @@ struct diff;
 struct engine;
 struct engine_frames;
 struct offloads;
+struct str;
 struct wg_config;
 
 /** The engine or its interface is not there any more: open a new one. */
@@ -198,12 +199,12 @@ int engine_kernel_check(const char *interface, struct err *e);
 /**
  * engine_transport_fn - one request, one answer
  * @in:		@len bytes: "set=1" or "get=1", its lines, and an empty line
- * @ret_out:	the answer, gives it; @ret_len bytes; it holds keys
+ * @out:	empty; gets the answer, which holds keys
  *
  * Return: 0; ENGINE_E_GONE with words; or negative errno with words.
  */
 typedef int (*engine_transport_fn)(
-    void *ctx, const char *in, size_t len, char **ret_out, size_t *ret_len, struct err *e);
+    void *ctx, const char *in, size_t len, struct str *out, struct err *e);
 
 /**
  * engine_userspace_new() - an engine behind a function

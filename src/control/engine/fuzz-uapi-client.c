@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct err e = ERR_NULL;
     struct offloads offloads;
 
-    (void)uapi_client_decode_offloads(&offloads, (const char *)data, len, &e);
+    (void)uapi_client_decode_stats(&offloads, NULL, (const char *)data, len, &e);
     if (uapi_client_decode(&a, (const char *)data, len, &e) < 0)
         return 0;
     if (wg_config_sort(&a, &e) == 0 && diff_make(&d, &nothing, &a, NULL) == 0) {

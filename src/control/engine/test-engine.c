@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "base/secret.h"
 #include "engine/engine.h"
 #include "mesh/config/diff.h"
@@ -38,10 +39,17 @@ struct fixture {
 
 static const struct x25519_secret secret = {.b = {0x40, [31] = 0x41}};
 
-static int call_device(
-    void *ctx, const char *in, size_t len, char **ret_out, size_t *ret_len, struct err *e)
+static int call_device(void *ctx, const char *in, size_t len, struct str *out, struct err *e)
 {
-    return uapi_handle(ctx, in, len, ret_out, ret_len);
+    size_t out_len;
+    char *text;
+    int r = uapi_handle(ctx, in, len, &text, &out_len);
+
+    if (r != 0)
+        return r;
+    str_add_bytes(out, text, out_len);
+    free(text);
+    return 0;
 }
 
 static int open_userspace(struct fixture *f, struct err *e)

@@ -271,14 +271,14 @@ static void test_offloads(void **state)
     struct offloads o;
     struct err e = ERR_NULL;
 
-    assert_int_equal(uapi_client_decode_offloads(&o, good, strlen(good), &e), 0);
+    assert_int_equal(uapi_client_decode_stats(&o, NULL, good, strlen(good), &e), 0);
     assert_false(o.on[OFFLOAD_UDP_GSO]);
     assert_string_equal(o.why[OFFLOAD_UDP_GSO], "it got lost");
     assert_true(o.on[OFFLOAD_UDP_GRO] && o.on[OFFLOAD_TSO] && o.on[OFFLOAD_USO]);
     assert_string_equal(o.why[OFFLOAD_TSO], "");
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        assert_int_equal(uapi_client_decode_offloads(&o, bad[i], strlen(bad[i]), &e), -EBADMSG);
-    assert_int_equal(uapi_client_decode_offloads(&o, "errno=22\n\n", 10, &e), -EINVAL);
+        assert_int_equal(uapi_client_decode_stats(&o, NULL, bad[i], strlen(bad[i]), &e), -EBADMSG);
+    assert_int_equal(uapi_client_decode_stats(&o, NULL, "errno=22\n\n", 10, &e), -EINVAL);
 }
 
 /* Of the same answer; a process of an older version does not say it. */
@@ -289,11 +289,11 @@ static void test_keeps_rates(void **state)
     struct err e = ERR_NULL;
     bool keeps = false;
 
-    assert_int_equal(uapi_client_decode_rates(&keeps, yes, strlen(yes), &e), 0);
+    assert_int_equal(uapi_client_decode_stats(NULL, &keeps, yes, strlen(yes), &e), 0);
     assert_true(keeps);
-    assert_int_equal(uapi_client_decode_rates(&keeps, old, strlen(old), &e), 0);
+    assert_int_equal(uapi_client_decode_stats(NULL, &keeps, old, strlen(old), &e), 0);
     assert_false(keeps);
-    assert_int_equal(uapi_client_decode_rates(&keeps, "rates=true\n\n", 12, &e), -EBADMSG);
+    assert_int_equal(uapi_client_decode_stats(NULL, &keeps, "rates=true\n\n", 12, &e), -EBADMSG);
 }
 
 int main(void)

@@ -392,44 +392,32 @@ static bool take_offload_line(const struct decoder *dc, struct offloads *o, bool
     return true;
 }
 
-int uapi_client_decode_offloads(struct offloads *ret, const char *text, size_t len, struct err *e)
+int uapi_client_decode_stats(
+    struct offloads *ret, bool *ret_rates, const char *text, size_t len, struct err *e)
 {
     struct decoder dc = {.next = text, .end = text + len};
     bool is_said[OFFLOAD_N] = {false};
     struct offloads o = {0};
-    int r;
-
-    do {
-        if (!read_line(&dc, &r, e))
-            return r < 0 ? r : err_set(e, -EBADMSG, "the engine's answer does not end with errno");
-        if (!take_offload_line(&dc, &o, is_said))
-            return bad_value(&dc, e);
-    } while (strcmp(dc.line, "errno") != 0);
-    r = take_errno(&dc, e);
-    for (int i = 0; r == 0 && i < OFFLOAD_N; i++)
-        if (!is_said[i])
-            r = err_set(
-                e, -EBADMSG, "the engine does not say whether it uses %s", offload_names[i]);
-    if (r == 0)
-        *ret = o;
-    return r;
-}
-
-int uapi_client_decode_rates(bool *ret, const char *text, size_t len, struct err *e)
-{
-    struct decoder dc = {.next = text, .end = text + len};
     bool keeps_rates = false;
     int r;
 
     do {
         if (!read_line(&dc, &r, e))
             return r < 0 ? r : err_set(e, -EBADMSG, "the engine's answer does not end with errno");
+        if (ret && !take_offload_line(&dc, &o, is_said))
+            return bad_value(&dc, e);
         if (strcmp(dc.line, "rates") == 0)
             keeps_rates = strcmp(dc.value, "true") == 0;
     } while (strcmp(dc.line, "errno") != 0);
     r = take_errno(&dc, e);
-    if (r == 0)
-        *ret = keeps_rates;
+    for (int i = 0; ret && r == 0 && i < OFFLOAD_N; i++)
+        if (!is_said[i])
+            r = err_set(
+                e, -EBADMSG, "the engine does not say whether it uses %s", offload_names[i]);
+    if (r == 0 && ret)
+        *ret = o;
+    if (r == 0 && ret_rates)
+        *ret_rates = keeps_rates;
     return r;
 }
 

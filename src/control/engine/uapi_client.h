@@ -56,16 +56,16 @@ void uapi_client_encode_handshake(const struct x25519_public *peer, struct str *
 int uapi_client_decode(struct wg_config *ret, const char *text, size_t len, struct err *e);
 
 /**
- * uapi_client_decode_offloads() - of the answer to UAPI_CLIENT_STATS
- * @ret:	untouched on failure
+ * uapi_client_decode_stats() - of the answer to UAPI_CLIENT_STATS
+ * @ret:	untouched on failure; NULL: not wanted
+ * @ret_rates:	does the engine keep rates? One that says nothing about it does not. Untouched on
+ *		failure; NULL: not wanted
  *
- * Return: as uapi_client_decode(); -EBADMSG with words, too, for one of which nothing is said.
+ * Return: as uapi_client_decode(); -EBADMSG with words, too, for an offload of which nothing is
+ *said.
  */
-int uapi_client_decode_offloads(struct offloads *ret, const char *text, size_t len, struct err *e);
-
-/** uapi_client_decode_rates() - of the same answer: does the engine keep rates? One that says
- * nothing about it does not. */
-int uapi_client_decode_rates(bool *ret, const char *text, size_t len, struct err *e);
+int uapi_client_decode_stats(
+    struct offloads *ret, bool *ret_rates, const char *text, size_t len, struct err *e);
 
 /** uapi_client_result() - what the last line, "errno=N", of any answer says: 0 or as above. */
 int uapi_client_result(const char *text, size_t len, struct err *e);

@@ -40,32 +40,18 @@ struct userspace {
 static int userspace_get(struct engine *engine, struct wg_config *ret, struct err *e)
 {
     struct userspace *u = (struct userspace *)engine;
-    char *out = NULL;
-    size_t len = 0;
-    int r = u->fn(u->ctx, UAPI_CLIENT_GET, strlen(UAPI_CLIENT_GET), &out, &len, e);
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    int r = u->fn(u->ctx, UAPI_CLIENT_GET, strlen(UAPI_CLIENT_GET), &out, e);
 
-    if (r != 0)
-        return r;
-    r = uapi_client_decode(ret, out, len, e);
-    secret_wipe(out, len);
-    free(out);
-    return r;
+    return r == 0 ? uapi_client_decode(ret, str_text(&out), out.len, e) : r;
 }
 
 static int request(struct userspace *u, const struct str *in, struct err *e)
 {
-    char *out = NULL;
-    size_t len = 0;
-    int r;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    int r = in->failed ? -ENOMEM : u->fn(u->ctx, str_text(in), in->len, &out, e);
 
-    if (in->failed)
-        return -ENOMEM;
-    r = u->fn(u->ctx, str_text(in), in->len, &out, &len, e);
-    if (r != 0)
-        return r;
-    r = uapi_client_result(out, len, e);
-    free(out);
-    return r;
+    return r == 0 ? uapi_client_result(str_text(&out), out.len, e) : r;
 }
 
 static int userspace_apply(
@@ -86,39 +72,28 @@ static int userspace_handshake(
     return request((struct userspace *)engine, &in, e);
 }
 
+/* Either may be NULL. */
+static int ask_stats(struct userspace *u, struct offloads *offloads, bool *rates, struct err *e)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    int r = u->fn(u->ctx, UAPI_CLIENT_STATS, strlen(UAPI_CLIENT_STATS), &out, e);
+
+    return r == 0 ? uapi_client_decode_stats(offloads, rates, str_text(&out), out.len, e) : r;
+}
+
 static int userspace_offloads(struct engine *engine, struct offloads *ret, struct err *e)
 {
-    struct userspace *u = (struct userspace *)engine;
-    char *out = NULL;
-    size_t len = 0;
-    int r = u->fn(u->ctx, UAPI_CLIENT_STATS, strlen(UAPI_CLIENT_STATS), &out, &len, e);
-
-    if (r != 0)
-        return r;
-    r = uapi_client_decode_offloads(ret, out, len, e);
-    free(out);
-    return r;
+    return ask_stats((struct userspace *)engine, ret, NULL, e);
 }
 
 /* Asked once: a process that is replaced is another engine. */
 static int userspace_check_rates(struct engine *engine, struct err *e)
 {
     struct userspace *u = (struct userspace *)engine;
-    char *out = NULL;
-    size_t len = 0;
-    int r;
+    int r = u->keeps_rates ? 0 : ask_stats(u, NULL, &u->keeps_rates, e);
 
-    if (!u->keeps_rates) {
-        r = u->fn(u->ctx, UAPI_CLIENT_STATS, strlen(UAPI_CLIENT_STATS), &out, &len, e);
-        if (r != 0)
-            return r;
-        r = uapi_client_decode_rates(&u->keeps_rates, out, len, e);
-        free(out);
-        if (r < 0)
-            return r;
-    }
-    if (u->keeps_rates)
-        return 0;
+    if (r != 0 || u->keeps_rates)
+        return r;
     return err_set(e, ENGINE_E_UNSUPPORTED,
         "the data plane that runs is of an older version, which keeps no rates and shows no "
         "DSCP: \"weft agent "
@@ -136,8 +111,7 @@ static pid_t listener_of(const char *path)
 static int userspace_retire(struct engine *engine, struct err *e)
 {
     struct userspace *u = (struct userspace *)engine;
-    char *out = NULL;
-    size_t len = 0;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     pid_t pid;
     int r;
 
@@ -145,12 +119,10 @@ static int userspace_retire(struct engine *engine, struct err *e)
         return err_set(e, ENGINE_E_UNSUPPORTED, "this engine is part of another process");
     /* It is waited for, since its port is its own until it ends. */
     pid = listener_of(u->path);
-    r = u->fn(u->ctx, UAPI_CLIENT_HAND_OVER, strlen(UAPI_CLIENT_HAND_OVER), &out, &len, e);
+    r = u->fn(u->ctx, UAPI_CLIENT_HAND_OVER, strlen(UAPI_CLIENT_HAND_OVER), &out, e);
     if (r != 0)
         return r;
-    r = uapi_client_result(out, len, e);
-    free(out);
-    if (r < 0) {
+    if (uapi_client_result(str_text(&out), out.len, e) < 0) {
         (void)err_prefix(e, "the process that runs %s cannot hand it over", u->interface);
         return ENGINE_E_UNSUPPORTED;
     }
@@ -263,21 +235,18 @@ static bool means_gone(int r)
     return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE;
 }
 
-static int socket_transport(
-    void *ctx, const char *in, size_t len, char **ret_out, size_t *ret_len, struct err *e)
+static int socket_transport(void *ctx, const char *in, size_t len, struct str *out, struct err *e)
 {
     const char *path = ctx;
-    _cleanup_(str_deinit) struct str out = STR_NULL;
     _cleanup_(closep) int fd = connect_socket(path);
     int r = fd < 0 ? fd : send_all(fd, in, len);
 
     if (r == 0)
-        r = receive_answer(fd, &out);
+        r = receive_answer(fd, out);
     if (r < 0)
         return err_set(e, means_gone(r) ? ENGINE_E_GONE : r,
             "the userspace engine does not answer on %s: %s", path, strerror(-r));
-    *ret_out = str_take(&out, ret_len);
-    return *ret_out ? 0 : -ENOMEM;
+    return 0;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */

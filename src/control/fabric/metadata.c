@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "http/http_exchange.h"
 #include "os/clock.h"
+#include "os/file.h"
 
 /* What a metadata service is asked for: single values, so that nothing else of the machine, such as
  * its start-up script, is ever read. */
@@ -283,19 +284,16 @@ bool tree_read(const struct tree *t, const char *path, char *ret, size_t cap)
     char full[PATH_MAX];
     size_t len = 0;
     ssize_t n = 1;
-    int fd;
+    _cleanup_(closep) int fd =
+        make_path(t, path, full) ? open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 
     ret[0] = '\0';
-    if (!make_path(t, path, full))
-        return false;
-    fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
     while (n > 0 && len + 1 < cap) {
         n = read(fd, ret + len, cap - 1 - len);
         len += n > 0 ? (size_t)n : 0;
     }
-    (void)close(fd);
     while (len > 0 && (unsigned char)ret[len - 1] <= ' ')
         len--;
     ret[len] = '\0';
@@ -321,14 +319,12 @@ size_t tree_list(const struct tree *t, const char *dir, char (*ret)[TREE_NAME_MA
 {
     char full[PATH_MAX];
     size_t n = 0;
-    DIR *d = make_path(t, dir, full) ? opendir(full) : NULL;
+    _cleanup_(closedirp) DIR *d = make_path(t, dir, full) ? opendir(full) : NULL;
+    const struct dirent *entry;
 
-    if (!d)
-        return 0;
-    for (struct dirent *entry = readdir(d); entry && n < max; entry = readdir(d))
+    while (d && n < max && (entry = readdir(d)))
         if (entry->d_name[0] != '.' && strlen(entry->d_name) < TREE_NAME_MAX)
             memcpy(ret[n++], entry->d_name, strlen(entry->d_name) + 1);
-    (void)closedir(d);
     qsort(ret, n, sizeof(*ret), compare_names);
     return n;
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "measure/dial.h"
@@ -19,23 +18,16 @@
 
 #define WRITE_TIME (2 * NSEC_PER_SEC)
 
-static void close_link(struct coordinator_link *k)
-{
-    if (k->fd >= 0)
-        (void)close(k->fd);
-    k->fd = -1;
-}
-
 static void lose_link(struct coordinator_link *k, const char *why)
 {
-    close_link(k);
+    closep(&k->fd);
     (void)snprintf(k->why, sizeof(k->why), "%.*s", COORDINATOR_WHY_MAX - 1, why);
 }
 
 void coordinator_deinit(struct coordinator *c)
 {
     for (size_t i = 0; i < c->n; i++) {
-        close_link(&c->items[i]);
+        closep(&c->items[i].fd);
         line_buffer_deinit(&c->items[i].in);
         json_decref(c->items[i].answer);
     }
@@ -160,7 +152,7 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
     r = give_proven(c, hooks, o, proven, clock_now() + time);
     for (size_t i = 0; i < n; i++)
         if (!c->items[i].answer)
-            close_link(&c->items[i]);
+            closep(&c->items[i].fd);
     return r;
 }
 

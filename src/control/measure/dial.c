@@ -113,9 +113,9 @@ static int dial_take_answer(int fd, nsec_t deadline, json_t **ret, struct err *e
 }
 
 /* Does each step for all connections before the next step, so that all wait for the same round
- * trips. */
+ * trips. @ret: NULL: the answers are not wanted. */
 static int dial_steps(const struct dial_target *to, const struct order *o, size_t n,
-    nsec_t deadline, int *fds, struct err *e)
+    nsec_t deadline, int *fds, json_t **ret, struct err *e)
 {
     struct order own = *o;
     int r = 0;
@@ -130,7 +130,7 @@ static int dial_steps(const struct dial_target *to, const struct order *o, size_
     for (size_t i = 0; r == 0 && i < n; i++)
         r = dial_send_order(fds[i], &own, deadline, e);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = dial_take_answer(fds[i], deadline, NULL, e);
+        r = dial_take_answer(fds[i], deadline, ret, e);
     return r;
 }
 
@@ -142,7 +142,7 @@ int dial_all(const struct dial_target *to, const struct order *o, size_t n, nsec
 
     for (size_t i = 0; i < n; i++)
         fds[i] = -1;
-    r = dial_steps(to, o, n, deadline, fds, e);
+    r = dial_steps(to, o, n, deadline, fds, NULL, e);
     for (size_t i = 0; i < n; i++) {
         if (r == 0)
             ret_fds[i] = fds[i];
@@ -156,29 +156,19 @@ int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadlin
     struct err *e)
 {
     _cleanup_(closep) int fd = -1;
-    struct order own = *o;
-    int r = open_towards(to, SOCK_STREAM, &fd);
 
-    own.id = to->id;
-    if (r == 0)
-        r = finish_connect(fd, deadline);
-    if (r < 0)
-        return fail_dial(to, r, e);
-    r = dial_send_order(fd, &own, deadline, e);
-    return r == 0 ? dial_take_answer(fd, deadline, ret, e) : r;
+    return dial_steps(to, o, 1, deadline, &fd, ret, e);
 }
 
 bool dial_is_own(const struct ip_addr *a)
 {
     /* Connecting a datagram socket sends nothing; the kernel only chooses the source address. */
     struct dial_target to = {.peer = *a, .port = PROBE_PORT};
-    union sockaddr_inet sa;
-    socklen_t len = sizeof(sa);
     struct endpoint from;
     _cleanup_(closep) int fd = -1;
 
-    return open_towards(&to, SOCK_DGRAM, &fd) == 0 && getsockname(fd, &sa.any, &len) == 0 &&
-           sockaddr_to_endpoint(&sa, &from) && ip_addr_equal(&from.addr, a);
+    return open_towards(&to, SOCK_DGRAM, &fd) == 0 && sockaddr_local(fd, &from) == 0 &&
+           ip_addr_equal(&from.addr, a);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */

@@ -328,15 +328,13 @@ static bool begins_with(const char *path, const char *word)
 
 static bool has_entries(const char *path)
 {
-    DIR *dir = opendir(path);
-    bool found = false;
+    _cleanup_(closedirp) DIR *dir = opendir(path);
+    const struct dirent *entry;
 
-    if (!dir)
-        return false;
-    for (struct dirent *d = readdir(dir); d && !found; d = readdir(dir))
-        found = d->d_name[0] != '.';
-    (void)closedir(dir);
-    return found;
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_name[0] != '.')
+            return true;
+    return false;
 }
 
 /* ---- interfaces and names ------------------------------------------------------------------ */
@@ -475,18 +473,15 @@ static bool is_job(const char *pid, const char *own_net)
 
 static uint64_t count_jobs(void)
 {
-    DIR *dir = opendir("/proc");
+    _cleanup_(closedirp) DIR *dir = opendir("/proc");
+    const struct dirent *entry;
     char own_net[64] = "";
     uint64_t n = 0;
 
-    if (!dir || readlink("/proc/self/ns/net", own_net, sizeof(own_net) - 1) <= 0) {
-        if (dir)
-            (void)closedir(dir);
+    if (readlink("/proc/self/ns/net", own_net, sizeof(own_net) - 1) <= 0)
         return 0;
-    }
-    for (struct dirent *d = readdir(dir); d; d = readdir(dir))
-        n += d->d_name[0] >= '1' && d->d_name[0] <= '9' && is_job(d->d_name, own_net);
-    (void)closedir(dir);
+    while (dir && (entry = readdir(dir)))
+        n += entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && is_job(entry->d_name, own_net);
     return n;
 }
 

@@ -58,13 +58,13 @@ struct service {
     struct service_config config; /* immutable */
     struct session session;       /* has a lock of its own */
     _Atomic uint32_t n_jobs;      /* that run here, as the agent has said */
-    int wake_fd;                  /* owns; eventfd; makes the listening thread check everything */
-    pthread_t thread;             /* the listening thread */
+    _Atomic unsigned users; /* references: the owner's, the listening thread's, each connection's */
+    _Atomic bool is_stopping;
+    int wake_fd;      /* owns; eventfd; makes the listening thread check everything */
+    pthread_t thread; /* the listening thread */
 
     pthread_mutex_t lock; /* taken before session.lock, never after it */
     /* guarded by lock: */
-    unsigned users; /* references: the owner's, the listening thread's and each connection's */
-    bool is_stopping;
     struct ip_addr own;             /* none: not known yet */
     struct service_member *members; /* owns; sorted by address */
     size_t n_members;
@@ -95,28 +95,13 @@ struct service_connection {
 /* The last thread that leaves it releases everything. */
 static void service_unref(struct service *s)
 {
-    bool last;
-
-    (void)pthread_mutex_lock(&s->lock);
-    last = --s->users == 0;
-    (void)pthread_mutex_unlock(&s->lock);
-    if (!last)
+    if (atomic_fetch_sub(&s->users, 1) > 1)
         return;
     session_deinit(&s->session);
     (void)pthread_mutex_destroy(&s->lock);
     (void)close(s->wake_fd);
     free(s->members);
     free(s);
-}
-
-static bool is_stopping(struct service *s)
-{
-    bool yes;
-
-    (void)pthread_mutex_lock(&s->lock);
-    yes = s->is_stopping;
-    (void)pthread_mutex_unlock(&s->lock);
-    return yes;
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -193,13 +178,10 @@ static int listen_on_family(int family)
 
 static int port_of(int fd)
 {
-    union sockaddr_inet sa;
-    socklen_t len = sizeof(sa);
     struct endpoint bound;
+    int r = sockaddr_local(fd, &bound);
 
-    if (getsockname(fd, &sa.any, &len) < 0 || !sockaddr_to_endpoint(&sa, &bound))
-        return -EADDRNOTAVAIL;
-    return bound.port;
+    return r < 0 ? r : bound.port;
 }
 
 /* A port that is open already is kept, because the listening thread polls it, and no other thread
@@ -240,7 +222,6 @@ static void close_underlay(struct service *s)
 {
     (void)pthread_mutex_lock(&s->lock);
     closep(&s->underlay_fd);
-    s->underlay_fd = -1;
     (void)pthread_mutex_unlock(&s->lock);
 }
 
@@ -493,7 +474,7 @@ static void run_session(struct service_connection *c, struct line_buffer *lb, co
         return;
     }
     r = accept_order(c);
-    while (r == 0 && clock_now() < deadline && !is_stopping(c->service)) {
+    while (r == 0 && clock_now() < deadline && !c->service->is_stopping) {
         struct order next = ORDER_NULL;
 
         r = read_order(c, lb, deadline, &next);
@@ -614,7 +595,6 @@ static void close_overlay(struct service *s)
 {
     closep(&s->tcp_fd);
     closep(&s->udp_fd);
-    s->tcp_fd = s->udp_fd = -1;
 }
 
 /* Opens the sockets again when the interface was replaced or the node's address has changed. */
@@ -774,7 +754,7 @@ static void take_pings(struct service *s)
 static void listener_turn(struct service *s)
 {
     struct pollfd fds[5];
-    bool is_on = session_is_on(&s->session, clock_now());
+    bool is_on = session_has(&s->session, NULL, clock_now());
     int patience_ms;
     int underlay_fd;
 
@@ -814,7 +794,7 @@ static void *run_listener(void *service)
 {
     struct service *s = service;
 
-    while (!is_stopping(s))
+    while (!s->is_stopping)
         listener_turn(s);
     close_overlay(s);
     /* It is unlinked before it is closed, because afterwards another process may have made a socket
@@ -867,9 +847,7 @@ struct service *service_free(struct service *s)
 {
     if (!s)
         return NULL;
-    (void)pthread_mutex_lock(&s->lock);
     s->is_stopping = true;
-    (void)pthread_mutex_unlock(&s->lock);
     wakeup_signal(s->wake_fd);
     (void)pthread_join(s->thread, NULL);
     service_unref(s);

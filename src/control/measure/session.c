@@ -146,7 +146,7 @@ void session_end(struct session *s, uint64_t number, nsec_t now)
 /* Call with the lock held. */
 static bool is_session(const struct session *s, const struct session_id *id, nsec_t now)
 {
-    return s->is_on && now < s->ends_at && session_id_equal(&s->id, id);
+    return s->is_on && now < s->ends_at && (!id || session_id_equal(&s->id, id));
 }
 
 bool session_has(struct session *s, const struct session_id *id, nsec_t now)
@@ -155,16 +155,6 @@ bool session_has(struct session *s, const struct session_id *id, nsec_t now)
 
     (void)pthread_mutex_lock(&s->lock);
     yes = is_session(s, id, now);
-    (void)pthread_mutex_unlock(&s->lock);
-    return yes;
-}
-
-bool session_is_on(struct session *s, nsec_t now)
-{
-    bool yes;
-
-    (void)pthread_mutex_lock(&s->lock);
-    yes = s->is_on && now < s->ends_at;
     (void)pthread_mutex_unlock(&s->lock);
     return yes;
 }

@@ -109,11 +109,8 @@ bool session_is(struct session *s, uint64_t number, nsec_t now);
 /** session_end() - end the session with that number; nothing happens if it has ended already. */
 void session_end(struct session *s, uint64_t number, nsec_t now);
 
-/** session_has() - is the session with that id on? @now: monotonic */
+/** session_has() - is the session with that id on? @id: NULL: any; @now: monotonic */
 bool session_has(struct session *s, const struct session_id *id, nsec_t now);
-
-/** session_is_on() - is any session on? @now: monotonic */
-bool session_is_on(struct session *s, nsec_t now);
 
 /**
  * session_hear() - a ping has come

@@ -90,20 +90,16 @@ static void begin_member(struct underlay_monitor *u, struct underlay_member *m)
     const struct underlay_member *was =
         u->n > 0 ? bsearch(m, u->members, u->n, sizeof(*m), compare_names) : NULL;
 
-    if (!was || !x25519_public_equal(&was->public, &m->public)) {
+    if (was && x25519_public_equal(&was->public, &m->public)) {
+        const struct underlay_member now = *m;
+
+        *m = *was;
+        memcpy(m->at, now.at, sizeof(m->at));
+        m->n_at = now.n_at;
+        m->asked = m->asked < m->n_at ? m->asked : 0;
+    } else {
         m->has_keys = path_keys_derive(&m->keys, &u->secret, &u->public, &m->public);
-        return;
     }
-    m->keys = was->keys;
-    m->has_keys = was->has_keys;
-    m->asked = was->asked < m->n_at ? was->asked : 0;
-    m->n_silent = was->n_silent;
-    m->transaction = was->transaction;
-    m->sent_at = was->sent_at;
-    m->reach = was->reach;
-    m->rtt = was->rtt;
-    m->endpoint = was->endpoint;
-    m->heard_at = was->heard_at;
 }
 
 int underlay_monitor_set(

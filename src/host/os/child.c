@@ -45,7 +45,7 @@ static bool add_all_children(struct found *f, int pid)
     char path[32];
     const struct dirent *entry;
     bool known = true;
-    DIR *threads;
+    _cleanup_(closedirp) DIR *threads = NULL;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
     threads = opendir(path);
@@ -60,8 +60,6 @@ static bool add_all_children(struct found *f, int pid)
             f->pids[f->n++] = child;
         known &= file && !ferror(file);
     }
-    if (threads)
-        (void)closedir(threads);
     return threads && known;
 }
 

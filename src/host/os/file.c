@@ -12,6 +12,47 @@
 #include "base/err.h"
 #include "base/secret.h"
 
+void closedirp(DIR **d)
+{
+    if (*d)
+        (void)closedir(*d);
+}
+
+int file_write_all(int fd, const void *data, size_t len)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+ssize_t file_read_all(int fd, void *buf, size_t cap)
+{
+    size_t len = 0;
+
+    while (len < cap) {
+        ssize_t n = read(fd, (char *)buf + len, cap - len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    return (ssize_t)len;
+}
+
 static int fail(struct err *e, int error, const char *path, const char *what)
 {
     return err_set(e, -error, "\"%s\" cannot be %s: %s", path, what, strerror(error));
@@ -34,21 +75,6 @@ int statefile_sync_dir_of(const char *path, struct err *e)
     return 0;
 }
 
-static int write_all(int fd, const char *p, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, p, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        p += n;
-        len -= (size_t)n;
-    }
-    return fsync(fd) < 0 ? -errno : 0;
-}
-
 int statefile_replace(const char *path, const void *data, size_t len, mode_t mode, struct err *e)
 {
     _cleanup_(freep) char *fresh = NULL;
@@ -62,7 +88,9 @@ int statefile_replace(const char *path, const void *data, size_t len, mode_t mod
     fd = mkostemp(fresh, O_CLOEXEC); /* 0600 */
     if (fd < 0)
         return fail(e, errno, path, "written");
-    r = fchmod(fd, mode) < 0 ? -errno : write_all(fd, data, len);
+    r = fchmod(fd, mode) < 0 ? -errno : file_write_all(fd, data, len);
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
     if (r == 0 && rename(fresh, path) < 0)
         r = -errno;
     if (r < 0) {
@@ -70,25 +98,6 @@ int statefile_replace(const char *path, const void *data, size_t len, mode_t mod
         return fail(e, -r, path, "written");
     }
     return statefile_sync_dir_of(path, e);
-}
-
-/* Up to @cap bytes; fewer only at the end of the file. */
-static ssize_t read_all(int fd, char *p, size_t cap)
-{
-    size_t len = 0;
-
-    while (len < cap) {
-        ssize_t n = read(fd, p + len, cap - len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
 }
 
 int statefile_read(const char *path, size_t max, char **ret, size_t *ret_len, struct err *e)
@@ -104,7 +113,7 @@ int statefile_read(const char *path, size_t max, char **ret, size_t *ret_len, st
     buf = malloc(max + 1);
     if (!buf)
         return err_set(e, -ENOMEM, "no memory to read \"%s\"", path);
-    n = read_all(fd, buf, max + 1);
+    n = file_read_all(fd, buf, max + 1);
     if (n < 0 || (size_t)n > max) {
         secret_wipe(buf, max + 1);
         free(buf);

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -34,6 +35,16 @@ static inline void fclosep(FILE **f)
     if (*f)
         (void)fclose(*f);
 }
+
+/** closedirp() - cleanup handler for a directory that is read; NULL is fine. */
+void closedirp(DIR **d);
+
+/** file_write_all() - write @len bytes to a descriptor that blocks. Return: 0 or negative errno. */
+int file_write_all(int fd, const void *data, size_t len);
+
+/** file_read_all() - read until @cap bytes are there or the end. Return: how many; negative errno.
+ */
+ssize_t file_read_all(int fd, void *buf, size_t cap);
 
 /*
  * State files: whole or not at all.

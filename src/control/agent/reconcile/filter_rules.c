@@ -2,12 +2,10 @@
 #include "agent/reconcile/filter_rules.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/text.h"
@@ -16,7 +14,6 @@
 #include "mesh/snapshot/snapshot.h"
 #include "net/netlink/nft.h"
 #include "net/socket/socket.h"
-#include "os/file.h"
 #include "os/log.h"
 
 /* ---- a table --------------------------------------------------------------------------------- */
@@ -125,20 +122,6 @@ static int route_guard_put(
 
     route_guard_format(&body, interface, routes, masquerades);
     return filter_table_replace(GUARD_TABLE, interface, &body, e);
-}
-
-int route_guard_is_forwarding(const char *interface, bool v4)
-{
-    _cleanup_(closep) int fd = -1;
-    char path[96];
-    char value = '\0';
-
-    (void)snprintf(path, sizeof(path), "/proc/sys/net/ipv%c/conf/%.*s/forwarding", v4 ? '4' : '6',
-        IFNAMSIZ - 1, interface);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, &value, 1) != 1)
-        return -1;
-    return value != '0';
 }
 
 /* ---- when ------------------------------------------------------------------------------------ */

@@ -55,13 +55,6 @@ struct wg_config;
 void route_guard_format(
     struct str *out, const char *interface, const struct subnets *routes, bool masquerades);
 
-/**
- * route_guard_is_forwarding() - does this machine forward what comes in by @interface?
- *
- * Return: 1: yes; 0: no; -1: that cannot be seen.
- */
-int route_guard_is_forwarding(const char *interface, bool v4);
-
 /* ---- when ------------------------------------------------------------------------------------ */
 
 /*

@@ -356,20 +356,27 @@ static int compare_entry(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
+int interface_setting(const char *interface, bool v4, const char *name)
+{
+    _cleanup_(closep) int fd = -1;
+    char path[96];
+    char value;
+
+    (void)snprintf(path, sizeof(path), "/proc/sys/net/ipv%c/conf/%.*s/%s", v4 ? '4' : '6',
+        IFNAMSIZ - 1, interface, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 || read(fd, &value, 1) != 1 ? -1 : value != '0';
+}
+
 /* Is IPv6 switched off on the interface, or is this kernel without it? Then an address is not even
  * tried: each pass would try it anew. Where /proc says nothing it is tried. */
 static bool refuses_v6(const char *interface)
 {
-    char path[96];
-    char value = '0';
-    _cleanup_(closep) int fd = -1;
+    int is_off = interface_setting(interface, false, "disable_ipv6");
 
-    (void)snprintf(
-        path, sizeof(path), "/proc/sys/net/ipv6/conf/%.*s/disable_ipv6", IFNAMSIZ - 1, interface);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return access("/proc/sys/net/ipv4", F_OK) == 0 && access("/proc/sys/net/ipv6", F_OK) != 0;
-    return read(fd, &value, 1) == 1 && value != '0';
+    if (is_off >= 0)
+        return is_off;
+    return access("/proc/sys/net/ipv4", F_OK) == 0 && access("/proc/sys/net/ipv6", F_OK) != 0;
 }
 
 static int reconcile_addresses(

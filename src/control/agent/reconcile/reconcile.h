@@ -45,6 +45,10 @@
 bool ownership_is_of_key(
     struct netlink *nl, const char *interface, const struct x25519_public *key, unsigned *ret);
 
+/** interface_setting() - a switch below net.ipv4.conf or net.ipv6.conf, like "forwarding".
+ * Return: 1: on; 0: off; -1: that cannot be seen. */
+int interface_setting(const char *interface, bool v4, const char *name);
+
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 struct reconcile {

@@ -41,22 +41,30 @@ bool sockaddr_to_endpoint(const union sockaddr_inet *sa, struct endpoint *ret)
     return true;
 }
 
+int sockaddr_local(int fd, struct endpoint *ret)
+{
+    union sockaddr_inet sa;
+    socklen_t len = sizeof(sa);
+
+    if (getsockname(fd, &sa.any, &len) < 0)
+        return -errno;
+    return sockaddr_to_endpoint(&sa, ret) ? 0 : -EAFNOSUPPORT;
+}
+
 int sockaddr_source(const struct endpoint *to, uint32_t mark, struct ip_addr *ret)
 {
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, to);
     _cleanup_(closep) int fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct endpoint source;
+    int r;
 
     if (fd >= 0 && mark)
         (void)setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark));
     if (fd < 0 || connect(fd, &sa.any, len) < 0)
         return -errno;
-    len = sizeof(sa);
-    if (getsockname(fd, &sa.any, &len) < 0)
-        return -errno;
-    if (!sockaddr_to_endpoint(&sa, &source))
-        return -EAFNOSUPPORT;
-    *ret = source.addr;
-    return 0;
+    r = sockaddr_local(fd, &source);
+    if (r == 0)
+        *ret = source.addr;
+    return r;
 }

@@ -23,6 +23,9 @@ socklen_t sockaddr_from_endpoint(union sockaddr_inet *ret, const struct endpoint
 /** sockaddr_to_endpoint() - false when the family is neither. */
 bool sockaddr_to_endpoint(const union sockaddr_inet *sa, struct endpoint *ret);
 
+/** sockaddr_local() - where a socket is bound. Return: 0 or negative errno. */
+int sockaddr_local(int fd, struct endpoint *ret);
+
 /**
  * sockaddr_source() - the address that the kernel would send a datagram from
  * @mark:	of the socket, where it may be set; 0: none

@@ -21,18 +21,27 @@ struct answer {
     int nsid;  /* from RTM_NEWNSID; LINK_WATCH_HERE: none */
 };
 
-int link_watch_open(struct link_watch *ret)
+/* What the kernel tells of those groups, without being asked. */
+static int open_groups(uint32_t groups)
 {
-    struct sockaddr_nl sa = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+    struct sockaddr_nl sa = {.nl_family = AF_NETLINK, .nl_groups = groups};
     _cleanup_(closep) int fd =
         socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-    int on = 1;
 
     if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
-    *ret = (struct link_watch){.fd = -1, .state.nsid = LINK_WATCH_HERE};
+    return TAKE_FD(fd);
+}
+
+int link_watch_open(struct link_watch *ret)
+{
+    int fd = open_groups(RTMGRP_LINK);
+    int on = 1;
+
+    if (fd < 0)
+        return fd;
+    *ret = (struct link_watch){.fd = fd, .state.nsid = LINK_WATCH_HERE};
     ret->hears_all = setsockopt(fd, SOL_NETLINK, NETLINK_LISTEN_ALL_NSID, &on, sizeof(on)) == 0;
-    ret->fd = TAKE_FD(fd);
     return 0;
 }
 
@@ -265,17 +274,8 @@ bool link_watch_read(struct link_watch *w)
 
 int net_watch_open(void)
 {
-    struct sockaddr_nl sa = {
-        .nl_family = AF_NETLINK,
-        .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
-                     RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE | 1 << (RTNLGRP_IPV6_RULE - 1),
-    };
-    _cleanup_(closep) int fd =
-        socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-        return -errno;
-    return TAKE_FD(fd);
+    return open_groups(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+                       RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE | 1 << (RTNLGRP_IPV6_RULE - 1));
 }
 
 bool net_watch_read(int fd)

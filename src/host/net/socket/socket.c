@@ -95,12 +95,6 @@ struct local_ports local_ports_read(void)
 /* As in TASK_COMM_LEN. */
 #define COMM_MAX 15
 
-static void closedirp(DIR **d)
-{
-    if (*d)
-        (void)closedir(*d);
-}
-
 /* 0, or negative errno of bind(). */
 static int try_bind(int family, uint16_t port)
 {

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/err.h"
@@ -66,9 +65,7 @@ int stream_pump_open(struct stream_pump *p, const struct endpoint *local,
 void stream_pump_close(struct stream_pump *p)
 {
     stream_pump_restart(p);
-    if (p->udp_fd >= 0)
-        (void)close(p->udp_fd);
-    p->udp_fd = -1;
+    closep(&p->udp_fd);
 }
 
 int stream_pump_connect(const struct stream_pump *p, const struct endpoint *remote)
@@ -82,11 +79,9 @@ int stream_pump_connect(const struct stream_pump *p, const struct endpoint *remo
 struct endpoint stream_pump_local(const struct stream_pump *p)
 {
     struct endpoint ep = {0};
-    union sockaddr_inet sa;
-    socklen_t len = sizeof(sa);
 
-    if (p->udp_fd >= 0 && getsockname(p->udp_fd, &sa.any, &len) == 0)
-        (void)sockaddr_to_endpoint(&sa, &ep);
+    if (p->udp_fd >= 0)
+        (void)sockaddr_local(p->udp_fd, &ep);
     return ep;
 }
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/containers.h"
 #include "base/err.h"
@@ -325,8 +324,7 @@ int tcp_watch_open(struct tcp_watch *ret)
 
 void tcp_watch_close(struct tcp_watch *w)
 {
-    if (w->updates_fd >= 0)
-        (void)close(w->updates_fd);
+    closep(&w->updates_fd);
     netlink_close(&w->nl);
     free(w->before);
     *w = (struct tcp_watch)TCP_WATCH_NULL;

@@ -72,20 +72,6 @@ static int set_options(int fd, int family, const struct bind_options *opt)
     return r;
 }
 
-static int bound_port(int fd, uint16_t *ret)
-{
-    union sockaddr_inet sa;
-    struct endpoint ep;
-    socklen_t len = sizeof(sa);
-
-    if (getsockname(fd, &sa.any, &len) < 0)
-        return -errno;
-    if (!sockaddr_to_endpoint(&sa, &ep))
-        return -EAFNOSUPPORT;
-    *ret = ep.port;
-    return 0;
-}
-
 /* One family, that of @at; *@ret_port is what the kernel chose. */
 static int open_at(
     const struct endpoint *at, const struct bind_options *opt, uint16_t *ret_port, int *ret_fd)
@@ -93,6 +79,7 @@ static int open_at(
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, at);
     _cleanup_(closep) int fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct endpoint bound;
     int r;
 
     if (fd < 0)
@@ -106,10 +93,12 @@ static int open_at(
     if (r == 0 && opt->share == UDP_SHARE_FIRST)
         r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     if (r == 0)
-        r = bound_port(fd, ret_port);
-    if (r == 0)
-        *ret_fd = TAKE_FD(fd);
-    return r;
+        r = sockaddr_local(fd, &bound);
+    if (r < 0)
+        return r;
+    *ret_port = bound.port;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
 }
 
 /* All addresses of one family; *@port 0 is replaced by what the kernel chose. */

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <uv.h>
 
 #include "net/address/sockaddr.h"
+#include "net/socket/socket.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "wire/ip.h"
 
 /* Answers that are read in one turn of the loop. */
@@ -36,10 +37,8 @@ static int filter(const struct echo_socket *s)
         BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
         BPF_STMT(BPF_RET | BPF_K, 0),
     };
-    struct sock_fprog program = {.len = sizeof(code) / sizeof(*code), .filter = code};
 
-    return setsockopt(s->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno
-                                                                                          : 0;
+    return socket_filter(s->fd, SO_ATTACH_FILTER, code, sizeof(code) / sizeof(*code));
 }
 
 static int set_up(struct echo_socket *s)
@@ -80,8 +79,7 @@ struct echo_socket *echo_socket_free(struct echo_socket *s)
 {
     if (!s)
         return NULL;
-    if (s->fd >= 0)
-        (void)close(s->fd);
+    closep(&s->fd);
     free(s);
     return NULL;
 }

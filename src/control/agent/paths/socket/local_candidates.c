@@ -17,6 +17,7 @@
 #include "net/netlink/link_watch.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "uapi/uapi.h"
 
 /* ---- asking STUN servers --------------------------------------------------------------------- */
@@ -317,9 +318,7 @@ void address_watch_stop(struct address_watch *aw)
     if (aw->poll)
         uv_close((uv_handle_t *)aw->poll, on_poll_closed);
     aw->poll = NULL;
-    if (aw->fd >= 0)
-        (void)close(aw->fd);
-    aw->fd = -1;
+    closep(&aw->fd);
     netlink_close(&aw->nl);
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 #include <uv.h>
 
 #include "base/err.h"
@@ -15,6 +14,7 @@
 #include "net/socket/udp_batch.h"
 #include "net/tun/offload.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/thread.h"
 #include "wire/wg.h"
 
@@ -325,11 +325,8 @@ static int watch_fd(struct punch_sockets *ss, int fd, uint64_t key)
 
 static void release_thread(struct punch_sockets *ss)
 {
-    if (ss->epoll_fd >= 0)
-        (void)close(ss->epoll_fd);
-    if (ss->wake_fd >= 0)
-        (void)close(ss->wake_fd);
-    ss->epoll_fd = ss->wake_fd = -1;
+    closep(&ss->epoll_fd);
+    closep(&ss->wake_fd);
     udp_inbox_deinit(&ss->inbox);
     udp_outbox_deinit(&ss->outbox);
     udp_outbox_deinit(&ss->own);

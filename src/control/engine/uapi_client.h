@@ -58,11 +58,11 @@ int uapi_client_decode(struct wg_config *ret, const char *text, size_t len, stru
 /**
  * uapi_client_decode_stats() - of the answer to UAPI_CLIENT_STATS
  * @ret:	untouched on failure; NULL: not wanted
- * @ret_rates:	does the engine keep rates? One that says nothing about it does not. Untouched on
- *		failure; NULL: not wanted
+ * @ret_rates:	does the engine keep rates? untouched on failure; NULL: not wanted
  *
- * Return: as uapi_client_decode(); -EBADMSG with words, too, for an offload of which nothing is
- *said.
+ * An engine that says nothing about rates keeps none.
+ *
+ * Return: as uapi_client_decode(); -EBADMSG with words, too, for one of which nothing is said.
  */
 int uapi_client_decode_stats(
     struct offloads *ret, bool *ret_rates, const char *text, size_t len, struct err *e);

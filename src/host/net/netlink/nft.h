@@ -12,8 +12,9 @@ struct err;
  * nft_replace_table() - have exactly these contents in a table
  * @family:	"ip", "ip6" or "inet"
  * @table:	ours alone; "weft_" and what it is for
- * @body:	its chains, as nft(8) has them between the braces; NULL: no table is left, and one
- *that is not there is fine
+ * @body:	its chains, as nft(8) has them between the braces; NULL: removes the table
+ *
+ * A table to be removed that is not there is fine.
  *
  * One transaction: a packet meets the old table or the new one. The words come
  * from addresses and numbers that were parsed, never from outside as they are.

@@ -109,7 +109,7 @@ static void add_edges(const struct model_node *node)
     struct model_edge_end *end;
 
     list_foreach(end, &node->edges, link) {
-        struct model_edge *edge = end->edge;
+        const struct model_edge *edge = end->edge;
 
         if (edge->spec.path == EDGE_PATH_OFF && edge->ends[0].node && edge->ends[1].node)
             overlay_change_edge(edge->ends[0].node, edge->ends[1].node);

@@ -28,7 +28,7 @@ struct enrolment {
     char name[NAME_MAX_LEN + 1];    /* once judged: the node's name */
     char network[NAME_MAX_LEN + 1]; /* that it enters: the token's, or the administrator's choice */
     const struct model_network *net; /* lent while it is judged, and while its batch is made */
-    struct model_token *token;       /* likewise; NULL: an administrator adds it */
+    const struct model_token *token; /* likewise; NULL: an administrator adds it */
     enrol_done_fn done;              /* see enrol_node() */
     void *ctx;                       /* pins: of @done */
 };
@@ -40,9 +40,9 @@ struct enrolment {
 
 /* Find the token with that hash, and its network. A token that admits nobody is refused. */
 static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s,
-    struct model_token **ret_token, const struct model_network **ret_net, struct err *e)
+    const struct model_token **ret_token, const struct model_network **ret_net, struct err *e)
 {
-    struct model_token *t = model_find_token(en->model, hash);
+    const struct model_token *t = model_find_token(en->model, hash);
     const struct model_network *net;
 
     if (!t)

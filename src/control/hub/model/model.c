@@ -77,7 +77,7 @@ struct model_node *model_find_address(
         struct model_address *a = container_of(l, struct model_address, link);
 
         if (ip_addr_equal(&a->address, address))
-            return a->node;
+            return writable(a->node);
     }
     return NULL;
 }
@@ -378,14 +378,16 @@ void model__link_edge(struct model_network *net, struct model_edge *edge)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct model_edge_end *end = &edge->ends[i];
+        struct model_node *node;
 
         if (end->node)
             continue;
+        node = model_find_node(net, edge->spec.nodes[i]);
         end->edge = edge;
-        end->node = model_find_node(net, edge->spec.nodes[i]);
+        end->node = node;
         list_init(&end->link);
-        if (end->node)
-            list_add_tail(&end->node->edges, &end->link);
+        if (node)
+            list_add_tail(&node->edges, &end->link);
     }
 }
 
@@ -540,6 +542,11 @@ void model_keep_network(const struct model_network *net, nsec_t until)
 void model_set_network_leaving(const struct model_network *net, const char *why)
 {
     writable_network(net)->leaving = why;
+}
+
+void model_count_given_back(const struct model_token *t)
+{
+    ((struct model_token *)t)->n_given_back++;
 }
 
 void model_retire(const struct model_network *net)

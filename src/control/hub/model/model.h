@@ -67,15 +67,15 @@ struct served_network {
 };
 
 struct model_network {
-    struct keyed keyed;          /* in the model's networks */
-    struct network spec;         /* as stored */
-    struct x25519_secret secret; /* the hub's key in this network; wiped at the end */
-    struct x25519_public public; /* of it */
-    struct ip_addr address4;     /* the hub's own: the first of the block */
-    struct ip_addr address6;     /* likewise */
-    struct model *model;         /* pins */
-    struct network_maker maker;  /* the hub that made it, whose key tells it from other networks */
-    struct model_node *own;      /* lent: the node of this hub; NULL: it has none here yet */
+    struct keyed keyed;           /* in the model's networks */
+    struct network spec;          /* as stored */
+    struct x25519_secret secret;  /* the hub's key in this network; wiped at the end */
+    struct x25519_public public;  /* of it */
+    struct ip_addr address4;      /* the hub's own: the first of the block */
+    struct ip_addr address6;      /* likewise */
+    struct model *model;          /* pins */
+    struct network_maker maker;   /* the hub that made it, whose key tells it from other networks */
+    const struct model_node *own; /* lent: the node of this hub; NULL: it has none here yet */
     bool has_key;    /* @secret and @public are this hub's; without it nobody is served here */
     bool is_retired; /* this hub's node was removed: the hub comes back when it is started again */
     struct keys nodes;      /* of struct model_node */
@@ -101,7 +101,7 @@ struct model_network {
 /** One of a node's two addresses, in its network's table. */
 struct model_address {
     struct htab_link link;
-    struct model_node *node; /* pins */
+    const struct model_node *node; /* pins */
     struct ip_addr address;
 };
 
@@ -135,9 +135,9 @@ struct model_node {
 
 /** An edge, as one of its nodes has it. */
 struct model_edge_end {
-    struct list link;        /* in the node's edges */
-    struct model_edge *edge; /* pins */
-    struct model_node *node; /* pins; NULL when the node is gone */
+    struct list link;              /* in the node's edges */
+    const struct model_edge *edge; /* pins */
+    const struct model_node *node; /* pins; NULL when the node is gone */
 };
 
 /** An edge about which an administrator has said something. */
@@ -160,7 +160,7 @@ struct model_token {
     struct htab_link link;      /* in the model's tokens */
     struct token_hash hash;     /* of the secret */
     struct token_record record; /* as stored */
-    unsigned n_given_back;      /* uses, since the start: node_removal.c's */
+    unsigned n_given_back;      /* uses, since the start: as model_count_given_back() was told */
     uint64_t revision;          /* of its key */
 };
 
@@ -278,6 +278,9 @@ void model_set_leaving(const struct model_node *node, const char *why);
 
 /** model_set_network_leaving() - the same for a network. */
 void model_set_network_leaving(const struct model_network *net, const char *why);
+
+/** model_count_given_back() - a use of the token was given back: its member had only enrolled. */
+void model_count_given_back(const struct model_token *t);
 
 /** model_retire() - the network is not served here any more, until the hub is started again. */
 void model_retire(const struct model_network *net);

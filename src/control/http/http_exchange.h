@@ -12,8 +12,6 @@
 #pragma once
 
 #include <curl/curl.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "base/text.h"
 

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "api/client/client.h"
 #include "http/http_exchange.h"
 

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/hash.h"

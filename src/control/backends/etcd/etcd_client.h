@@ -10,8 +10,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "backends/etcd/etcd_codec.h"
 #include "backends/etcd/etcd_updates.h"

@@ -21,9 +21,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "backends/remote/remote_http.h"
 #include "base/text.h"

@@ -23,9 +23,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/secret.h"
 
 struct err;

@@ -10,11 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include <stdint.h>
-
 #include "base/containers.h"
 #include "base/err.h"
 #include "store/keys.h"

@@ -7,8 +7,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "api/content/token.h"
 #include "base/addr.h"
@@ -18,8 +16,6 @@
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
 #include "mesh/object/traffic.h"
-
-struct err;
 
 /* ---- where a hub is reached: addresses and names, as its nodes are told them ----------------- */
 

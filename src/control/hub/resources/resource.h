@@ -31,8 +31,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "backends/kubernetes/kube_client.h"
 #include "mesh/object/object.h"

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "hub/model/model.h"
 #include "mesh/snapshot/snapshot.h"

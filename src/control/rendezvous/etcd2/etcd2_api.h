@@ -6,9 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "api/content/body.h"
 #include "rendezvous/etcd2/etcd2_tree.h"
 

@@ -10,8 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <uv.h>
 
 #include "api/server/admission.h"

@@ -11,7 +11,6 @@
  */
 #pragma once
 
-#include <stdint.h>
 #include <uv.h>
 
 #include "api/server/mhd_loop.h"

@@ -13,7 +13,7 @@
 
 /* A walk over one kind, and what it found. */
 struct walk {
-    const struct audit_query *query; /* borrowed */
+    struct reading *rd; /* pins */
     enum audit_kind kind;
     bool is_up;                 /* from old to new */
     struct audit_record *found; /* owns; room for the query's limit; in the order of the walk */
@@ -47,7 +47,9 @@ static bool look(struct walk *w, const struct store_item *item)
     const char *id = item->key + strlen(audit_prefixes[w->kind]);
     struct audit_record record;
 
-    if (w->n == w->query->limit) {
+    const struct audit_query *query = &w->rd->query;
+
+    if (w->n == query->limit) {
         w->is_cut = true;
         return false;
     }
@@ -57,19 +59,19 @@ static bool look(struct walk *w, const struct store_item *item)
     /* That there was an entry is told, even if what it said cannot be read any more. */
     if (audit_record_decode(&record, item->key, item->value, NULL) != 0) {
         record = (struct audit_record){.kind = w->kind,
-            .time = w->query->since,
+            .time = query->since,
             .actor = "unknown",
             .operation = "unreadable",
             .status = 500};
         memcpy(record.id, id, sizeof(record.id));
     }
-    if (record.time < w->query->since)
+    if (record.time < query->since)
         return w->is_up;
     /* The entry and the change are in one commit, so the change's revision is the entry's own. What
      * the entry says is only what was expected when it was made. */
     if (record.new_revision > 0)
         record.new_revision = item->revision;
-    if (w->query->network[0] == '\0' || strcmp(record.network, w->query->network) == 0)
+    if (query->network[0] == '\0' || strcmp(record.network, query->network) == 0)
         w->found[w->n++] = record;
     return true;
 }
@@ -155,8 +157,10 @@ static json_t *page(const struct reading *rd)
 }
 
 /* The answer of one walk has come; the page when it was the last. */
-static void end_walk(struct reading *rd, struct walk *w, const struct store_answer *a)
+static void end_walk(void *ctx, const struct store_answer *a)
 {
+    struct walk *w = ctx;
+    struct reading *rd = w->rd;
     json_t *json = NULL;
     size_t i = 0;
 
@@ -177,21 +181,7 @@ static void end_walk(struct reading *rd, struct walk *w, const struct store_answ
     reading_free(rd);
 }
 
-static void on_changes(void *ctx, const struct store_answer *a)
-{
-    struct reading *rd = ctx;
-
-    end_walk(rd, &rd->walks[AUDIT_CHANGE], a);
-}
-
-static void on_refusals(void *ctx, const struct store_answer *a)
-{
-    struct reading *rd = ctx;
-
-    end_walk(rd, &rd->walks[AUDIT_REFUSAL], a);
-}
-
-static int ask(struct reading *rd, enum audit_kind kind, store_done_fn done, struct err *e)
+static int ask(struct reading *rd, enum audit_kind kind, struct err *e)
 {
     struct walk *w = &rd->walks[kind];
     const char *from = rd->query.after[0] ? rd->query.after : rd->query.before;
@@ -201,11 +191,11 @@ static int ask(struct reading *rd, enum audit_kind kind, store_done_fn done, str
         .order = rd->query.after[0] ? STORE_ASCENDING : STORE_DESCENDING,
         .limit = LOOK_MAX};
 
-    *w = (struct walk){.query = &rd->query, .kind = kind, .is_up = rd->query.after[0] != '\0'};
+    *w = (struct walk){.rd = rd, .kind = kind, .is_up = rd->query.after[0] != '\0'};
     w->found = calloc(rd->query.limit, sizeof(*w->found));
     if (!w->found)
         return err_set(e, -ENOMEM, "no memory for a page of the audit log");
-    return store_list(rd->audit->store, &range, done, rd, e);
+    return store_list(rd->audit->store, &range, end_walk, w, e);
 }
 
 int audit_read(const struct audit *audit, const struct audit_query *query, audit_read_done_fn done,
@@ -218,12 +208,12 @@ int audit_read(const struct audit *audit, const struct audit_query *query, audit
         return err_set(e, -ENOMEM, "no memory for a page of the audit log");
     *rd = (struct reading){
         .audit = audit, .query = *query, .done = done, .ctx = ctx, .n_left = AUDIT_KIND_N};
-    r = ask(rd, AUDIT_CHANGE, on_changes, e);
+    r = ask(rd, AUDIT_CHANGE, e);
     if (r != 0) {
         reading_free(rd);
         return r;
     }
-    r = ask(rd, AUDIT_REFUSAL, on_refusals, &rd->e);
+    r = ask(rd, AUDIT_REFUSAL, &rd->e);
     if (r != 0) {
         /* The answer of the other walk comes later, and ends the reading. */
         rd->n_left--;

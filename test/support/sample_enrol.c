@@ -52,13 +52,13 @@ static void on_stored(void *ctx, const struct store_answer *a)
 int sample_enrol_token(struct enrol *en, struct model_network *net, const struct token_request *rq,
     int64_t wall_s, struct token_secret *ret, struct err *e)
 {
-    struct enrol_token made = {.value = NULL};
+    struct token_write made = {.value = NULL};
     struct enrol_wait w = {.e = e};
     int r = enrol_new_secret(en, net, rq, "uid:0", wall_s, &made, ret, e);
 
     if (r == 0)
         r = model_commit(en->model, &made.op, 1, 0, on_stored, &w, e);
-    enrol_token_deinit(&made);
+    token_write_deinit(&made);
     store_wait(en->model->store);
     return r == 0 ? w.r : r;
 }

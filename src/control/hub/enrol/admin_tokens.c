@@ -198,24 +198,10 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-void admin_write_deinit(struct admin_write *w)
+void token_write_deinit(struct token_write *w)
 {
     free(w->value);
     w->value = NULL;
-}
-
-static int make_write(
-    struct admin_write *ret, const struct admin_record *a, uint32_t ttl, struct err *e)
-{
-    ret->value = admin_record_encode(a);
-    if (!ret->value)
-        return err_set(e, -ENOMEM, "no memory for an admin token");
-    ret->op = (struct store_op){.kind = STORE_OP_PUT,
-        .key = admin_record_key(ret->key, a->name),
-        .value = ret->value,
-        .expect = STORE_EXPECT_ABSENT,
-        .ttl_seconds = ttl + LINGER_S};
-    return 0;
 }
 
 static int check_space(const struct admin_tokens *at, const char *name, struct err *e)
@@ -235,7 +221,7 @@ static int check_space(const struct admin_tokens *at, const char *name, struct e
 }
 
 int admin_tokens_make(struct admin_tokens *at, const struct admin_request *rq,
-    const struct x25519_public *hub_key, const char *by, int64_t wall_s, struct admin_write *ret,
+    const struct x25519_public *hub_key, const char *by, int64_t wall_s, struct token_write *ret,
     char ret_text[static ADMIN_TEXT_MAX], struct err *e)
 {
     struct admin_record a = {
@@ -251,8 +237,15 @@ int admin_tokens_make(struct admin_tokens *at, const struct admin_request *rq,
     a.hub_key = *hub_key;
     rng_fill(&at->rng, secret.b, sizeof(secret.b));
     a.hash = token_hash_of(&secret);
-    r = make_write(ret, &a, rq->ttl_seconds, e);
-    if (r == 0) {
+    ret->value = admin_record_encode(&a);
+    ret->op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = admin_record_key(ret->key, a.name),
+        .value = ret->value,
+        .expect = STORE_EXPECT_ABSENT,
+        .ttl_seconds = rq->ttl_seconds + LINGER_S};
+    if (!ret->value) {
+        r = err_set(e, -ENOMEM, "no memory for an admin token");
+    } else {
         memcpy(ret_text, TEXT_PREFIX, sizeof(TEXT_PREFIX));
         base64url_encode(secret.b, sizeof(secret.b), ret_text + strlen(TEXT_PREFIX));
     }

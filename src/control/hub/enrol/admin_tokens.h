@@ -105,15 +105,15 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
 /** admin_tokens_find() - by its name; NULL: there is none. */
 struct admin_token *admin_tokens_find(const struct admin_tokens *at, const char *name);
 
-/** An admin token on its way to the store. */
-struct admin_write {
+/** The record of a token, admin's or join's, on its way to the store. */
+struct token_write {
     char key[RECORD_KEY_MAX];
     char *value; /* owns */
     struct store_op op;
 };
 
-/** admin_write_deinit() - release. */
-void admin_write_deinit(struct admin_write *w);
+/** token_write_deinit() - release. */
+void token_write_deinit(struct token_write *w);
 
 /**
  * admin_tokens_make() - a new token, to be committed
@@ -125,5 +125,5 @@ void admin_write_deinit(struct admin_write *w);
  * Return: 0; ADMIN_E_* with words; negative errno with words.
  */
 int admin_tokens_make(struct admin_tokens *at, const struct admin_request *rq,
-    const struct x25519_public *hub_key, const char *by, int64_t wall_s, struct admin_write *ret,
+    const struct x25519_public *hub_key, const char *by, int64_t wall_s, struct token_write *ret,
     char ret_text[static ADMIN_TEXT_MAX], struct err *e);

@@ -9,7 +9,6 @@
 
 #include "base/err.h"
 #include "base/secret.h"
-#include "hub/enrol/admin_tokens.h"
 #include "hub/model/node_routes.h"
 #include "mesh/names/hosts.h"
 
@@ -757,14 +756,8 @@ int enrol_add(struct enrol *en, const struct model_network *net, const struct no
 
 /* ---- tokens --------------------------------------------------------------------------------- */
 
-void enrol_token_deinit(struct enrol_token *t)
-{
-    free(t->value);
-    t->value = NULL;
-}
-
 int enrol_new_secret(struct enrol *en, const struct model_network *net,
-    const struct token_request *rq, const char *by, int64_t wall_s, struct enrol_token *ret,
+    const struct token_request *rq, const char *by, int64_t wall_s, struct token_write *ret,
     struct token_secret *ret_secret, struct err *e)
 {
     struct token_record record = {.hub_key = net->maker.key,
@@ -798,11 +791,11 @@ int enrol_new_secret(struct enrol *en, const struct model_network *net,
     return 0;
 }
 
-void enrol_give_back(const struct model_token *t, int64_t wall_s, struct enrol_token *ret)
+void enrol_give_back(const struct model_token *t, int64_t wall_s, struct token_write *ret)
 {
     struct token_record more = t->record;
 
-    *ret = (struct enrol_token){.value = NULL};
+    *ret = (struct token_write){.value = NULL};
     if (more.expires_at <= wall_s || more.uses >= REQUEST_USES_MAX)
         return;
     more.uses++;

@@ -24,6 +24,7 @@
 #include "base/rate.h"
 #include "base/secret.h"
 #include "hub/audit/audit.h"
+#include "hub/enrol/admin_tokens.h"
 #include "hub/model/model.h"
 #include "hub/record/request.h"
 #include "wire/member_proof.h"
@@ -102,21 +103,11 @@ int enrol_try(struct enrol *en, const struct enrol_request *rq, const struct enr
     const struct audit_by *by, nsec_t now, int64_t wall_s, const struct model_network **ret,
     struct err *e);
 
-/** A new join token, to be committed. */
-struct enrol_token {
-    char key[RECORD_KEY_MAX];
-    char *value; /* owns */
-    struct store_op op;
-};
-
-/** enrol_token_deinit() - release. */
-void enrol_token_deinit(struct enrol_token *t);
-
 /**
  * enrol_give_back() - the record of a token, of which a machine has made no use after all
  * @ret:	as enrol_new_secret() makes one; @ret->value NULL: there is nothing to be given back
  */
-void enrol_give_back(const struct model_token *t, int64_t wall_s, struct enrol_token *ret);
+void enrol_give_back(const struct model_token *t, int64_t wall_s, struct token_write *ret);
 
 /**
  * enrol_add() - take in a stock WireGuard because an administrator says so
@@ -138,5 +129,5 @@ int enrol_add(struct enrol *en, const struct model_network *net, const struct no
  * Return: 0; ENROL_E_TOKENS with words; or negative errno with words.
  */
 int enrol_new_secret(struct enrol *en, const struct model_network *net,
-    const struct token_request *rq, const char *by, int64_t wall_s, struct enrol_token *ret,
+    const struct token_request *rq, const char *by, int64_t wall_s, struct token_write *ret,
     struct token_secret *ret_secret, struct err *e);

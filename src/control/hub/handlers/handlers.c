@@ -7,7 +7,6 @@
 #include "hub/enrol/enrol.h"
 #include "hub/model/model.h"
 #include "hub/model/proof.h"
-#include "hub/networks/networks.h"
 #include "hub/watch/reports.h"
 #include "os/clock.h"
 
@@ -69,6 +68,25 @@ const struct model_node *handlers_find_member(
     return node;
 }
 
+void handlers_refuse(struct response *rs, int r, const struct err *e, const int statuses[])
+{
+    if (r > 0)
+        response_refuse(rs, statuses ? statuses[r] : 409, "%s", err_text(e));
+    else
+        response_fail(rs, e);
+}
+
+json_t *handlers_node(const struct model_node *node)
+{
+    struct node spec = node->spec;
+    json_t *json;
+
+    spec.status = reports_of_node(node);
+    json = node_encode(&spec);
+    json_decref(spec.status);
+    return json;
+}
+
 void handlers_refuse_newcomer(struct response *rs, int r, const struct err *e)
 {
     static const int statuses[] = {
@@ -80,16 +98,5 @@ void handlers_refuse_newcomer(struct response *rs, int r, const struct err *e)
         [ENROL_E_TOKENS] = 409,
     };
 
-    if (r > 0)
-        response_refuse(rs, statuses[r], "%s", err_text(e));
-    else
-        response_fail(rs, e);
-}
-
-void handlers_refuse_network(struct response *rs, int r, const struct err *e)
-{
-    if (r == NETWORKS_E_EXISTS)
-        response_refuse(rs, 409, "%s", err_text(e));
-    else
-        response_fail(rs, e);
+    handlers_refuse(rs, r, e, statuses);
 }

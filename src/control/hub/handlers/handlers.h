@@ -289,6 +289,9 @@ const struct model_node *handlers_find_machine(const struct request *rq, struct 
 const struct model_node *handlers_find_member(
     struct handlers *h, const struct request *rq, struct response *rs);
 
+/** handlers_node() - the node with its status, a new reference; NULL: no memory. */
+json_t *handlers_node(const struct model_node *node);
+
 /** handlers_nodes() - what handlers_nodes_list() answers; a new reference. */
 json_t *handlers_nodes(struct handlers *h, const struct model_network *net, nsec_t now);
 
@@ -300,8 +303,13 @@ json_t *handlers_jobs(struct handlers *h, const struct model_network *net);
  */
 void handlers_refuse_newcomer(struct response *rs, int r, const struct err *e);
 
-/** handlers_refuse_network() - why a network is not made: @r is what networks_add() says. */
-void handlers_refuse_network(struct response *rs, int r, const struct err *e);
+/**
+ * handlers_refuse() - why something is not done
+ * @r:		what there are words for in @e: an outcome of the part that was asked, or negative
+ * errno
+ * @statuses:	of each outcome; NULL: 409 for all
+ */
+void handlers_refuse(struct response *rs, int r, const struct err *e, const int statuses[]);
 
 /* ---- the table of the hub's calls: one row each, as docs/API.md lists them ------------------- */
 

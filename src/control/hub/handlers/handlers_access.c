@@ -22,15 +22,12 @@
 static json_t *admin_json(const struct admin_token *t)
 {
     const struct admin_record *a = &t->record;
-    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "name", a->name, "role",
-        role_name(a->role), "created", (json_int_t)a->created_at, "expires",
-        (json_int_t)a->expires_at, "createdBy", a->created_by);
 
-    if (json && a->network[0])
-        json_object_set_new(json, "network", json_string(a->network));
-    if (json && t->last_used_at > 0)
-        json_object_set_new(json, "lastUsed", json_integer((json_int_t)t->last_used_at));
-    return json;
+    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:s*, s:o*}", "name", a->name, "role",
+        role_name(a->role), "created", (json_int_t)a->created_at, "expires",
+        (json_int_t)a->expires_at, "createdBy", a->created_by, "network",
+        a->network[0] ? a->network : NULL, "lastUsed",
+        t->last_used_at > 0 ? json_integer((json_int_t)t->last_used_at) : NULL);
 }
 
 void handlers_admins_list(void *ctx, const struct request *rq, struct response *rs)
@@ -71,8 +68,7 @@ static void admin_made(struct reply *l, struct response *rs)
     log_info("%s has made the admin token \"%s\" of role \"%s\"", l->rq.caller.name, call->ar.name,
         role_name(call->ar.role));
     json = admin_json(t);
-    if (json)
-        json_object_set_new(json, "token", json_string(call->text));
+    json_object_set_new(json, "token", json_string(call->text));
     response_json(rs, 201, json);
 }
 
@@ -90,7 +86,7 @@ static void add_admin(struct reply *l, const struct request *rq, struct response
     static const struct x25519_public none;
     struct admin_call *call = container_of(l, struct admin_call, reply);
     struct admin_tokens *at = l->h->admins;
-    struct admin_write w = {.value = NULL};
+    _cleanup_(token_write_deinit) struct token_write w = {.value = NULL};
     const struct model_network *net = NULL;
     struct err e = ERR_NULL;
     int r = admin_request_decode(&call->ar, rq->body, &e);
@@ -109,14 +105,8 @@ static void add_admin(struct reply *l, const struct request *rq, struct response
         r = model_commit(at->model, &w.op, 1, l->rq.now, on_admin_stored, call, &e);
         at->n_coming += r == 0;
     }
-    admin_write_deinit(&w);
     l->done = admin_made;
-    if (r == 0)
-        l->is_waiting = true;
-    else if (r > 0)
-        response_refuse(rs, 409, "%s", err_text(&e));
-    else
-        response_fail(rs, &e);
+    reply_wait(l, r, &e, rs);
 }
 
 void handlers_admins_add(void *ctx, const struct request *rq, struct response *rs)
@@ -272,18 +262,16 @@ static bool is_of(const struct model_token *t, const struct model_network *net)
 static json_t *token_json(const struct model_token *t)
 {
     const struct token_record *record = &t->record;
+    bool says_maker = record->created_at > 0;
     char id[AUDIT_TOKEN_ID_LEN + 1];
-    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b, s:b}", "id", audit_token_id(id, &t->hash),
-        "network", record->network, "expires", (json_int_t)record->expires_at, "usesLeft",
-        (json_int_t)record->uses, "ephemeral", (int)record->ephemeral, "relay", (int)record->relay);
 
-    if (json && record->routes.n > 0)
-        json_object_set_new(json, "routes", subnets_encode(&record->routes));
-    if (json && record->created_at > 0) {
-        json_object_set_new(json, "created", json_integer((json_int_t)record->created_at));
-        json_object_set_new(json, "createdBy", json_string(record->created_by));
-    }
-    return json;
+    return json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:o*, s:o*, s:s*}", "id",
+        audit_token_id(id, &t->hash), "network", record->network, "expires",
+        (json_int_t)record->expires_at, "usesLeft", (json_int_t)record->uses, "ephemeral",
+        (int)record->ephemeral, "relay", (int)record->relay, "routes",
+        record->routes.n > 0 ? subnets_encode(&record->routes) : NULL, "created",
+        says_maker ? json_integer((json_int_t)record->created_at) : NULL, "createdBy",
+        says_maker ? record->created_by : NULL);
 }
 
 void handlers_tokens_list(void *ctx, const struct request *rq, struct response *rs)
@@ -421,10 +409,7 @@ static void read_page(struct reply *l, const struct request *rq, struct response
         return;
     q->since = (int64_t)since;
     q->limit = (unsigned)limit;
-    if (audit_read(l->h->audit, q, on_page, l, &e) == 0)
-        l->is_waiting = true;
-    else
-        response_fail(rs, &e);
+    reply_wait(l, audit_read(l->h->audit, q, on_page, l, &e), &e, rs);
 }
 
 void handlers_audit(void *ctx, const struct request *rq, struct response *rs)

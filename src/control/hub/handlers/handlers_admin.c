@@ -29,8 +29,7 @@ static json_t *network_json(const struct model_network *net)
 {
     json_t *json = network_encode(&net->spec);
 
-    if (json)
-        json_object_set_new(json, "nodes", json_integer((json_int_t)net->nodes.n));
+    json_object_set_new(json, "nodes", json_integer((json_int_t)net->nodes.n));
     return json;
 }
 
@@ -55,7 +54,7 @@ static void on_network_added(void *ctx, int r, const struct model_network *net, 
     struct response rs = {0};
 
     if (r != 0) {
-        handlers_refuse_network(&rs, r, e);
+        handlers_refuse(&rs, r, e, NULL);
     } else {
         log_info("network \"%s\" is made", net->spec.meta.name);
         response_json(&rs, 201, network_json(net));
@@ -71,10 +70,7 @@ static void add_network(struct reply *l, const struct request *rq, struct respon
 
     if (r == 0)
         r = networks_add(l->h->networks, &nr, on_network_added, l, &e);
-    if (r == 0)
-        l->is_waiting = true;
-    else
-        handlers_refuse_network(rs, r, &e);
+    reply_wait(l, r, &e, rs);
 }
 
 void handlers_networks_add(void *ctx, const struct request *rq, struct response *rs)
@@ -199,7 +195,7 @@ static void add_token(struct reply *l, const struct request *rq, struct response
 {
     struct token_call *call = container_of(l, struct token_call, reply);
     const struct model_network *net = handlers_find_network(l->h, rq, rs);
-    struct enrol_token made = {.value = NULL};
+    _cleanup_(token_write_deinit) struct token_write made = {.value = NULL};
     int64_t wall = clock_wall_s();
     struct err e = ERR_NULL;
     int r;
@@ -225,7 +221,6 @@ static void add_token(struct reply *l, const struct request *rq, struct response
         reply_commit(l, &made.op, 1, token_made, rs);
     else
         handlers_refuse_newcomer(rs, r, &e);
-    enrol_token_deinit(&made);
 }
 
 void handlers_tokens_add(void *ctx, const struct request *rq, struct response *rs)
@@ -264,17 +259,19 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     if (owner && node->spec.hub)
         json_object_set_new(json, "servesJobs",
             json_boolean(is_hub && strcmp(owner->record.hub, node->spec.meta.name) == 0));
-    json_object_set_new(json, "alarms", json_integer(node->reported->counts.alarms));
-    json_object_set_new(json, "reachable", json_boolean(is_hub || fresh || watch_is_open(node)));
-    if (copies_are_there(&node->reported->copies))
-        json_object_set_new(json, "copies", copies_encode(&node->reported->copies, clock_wall_s()));
-    if (heard)
-        json_object_set_new(json, "handshakeAgeSeconds",
-            json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)));
+    (void)json_object_update_new(json,
+        json_pack("{s:I, s:b, s:o*, s:o*}", "alarms", (json_int_t)node->reported->counts.alarms,
+            "reachable", is_hub || fresh || watch_is_open(node), "copies",
+            copies_are_there(&node->reported->copies)
+                ? copies_encode(&node->reported->copies, clock_wall_s())
+                : NULL,
+            "handshakeAgeSeconds",
+            heard ? json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)) : NULL));
     if (known) {
         add_endpoint(node, &facts.endpoint, json);
-        json_object_set_new(json, "rxBytes", json_integer((json_int_t)facts.rx_bytes));
-        json_object_set_new(json, "txBytes", json_integer((json_int_t)facts.tx_bytes));
+        (void)json_object_update_new(
+            json, json_pack("{s:I, s:I}", "rxBytes", (json_int_t)facts.rx_bytes, "txBytes",
+                      (json_int_t)facts.tx_bytes));
     }
 }
 
@@ -284,12 +281,8 @@ json_t *handlers_nodes(struct handlers *h, const struct model_network *net, nsec
 
     for (size_t i = 0; i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
-        struct node spec = node->spec;
-        json_t *json;
+        json_t *json = handlers_node(node);
 
-        spec.status = reports_of_node(node);
-        json = node_encode(&spec);
-        json_decref(spec.status);
         if (json)
             add_facts(h, node, json, now);
         json_array_append_new(list, json);

@@ -104,10 +104,8 @@ static void answer(struct reply *l, int r, struct response *rs, const struct err
 
     if (r == JOBS_E_AGAIN)
         l->is_waiting = true;
-    else if (r > 0)
-        response_refuse(rs, statuses[r], "%s", err_text(e));
-    else if (r < 0)
-        response_fail(rs, e);
+    else
+        handlers_refuse(rs, r, e, statuses);
 }
 
 static const char *broken_of(const struct job_call *call)
@@ -232,7 +230,7 @@ static void add_budget(json_t *json, const struct spent_list *budgets, const cha
 {
     const struct spent *s = spent_find(budgets, job);
 
-    if (json && s)
+    if (s)
         (void)json_object_set_new(json, "budget", spent_encode_one(s));
 }
 
@@ -249,7 +247,7 @@ json_t *handlers_jobs(struct handlers *h, const struct model_network *net)
     free(text);
     json_array_foreach(json_object_get(json, "jobs"), i, job)
         add_budget(job, budgets, json_string_value(json_object_get(job, "job")));
-    if (json && budgets->n > 0)
+    if (budgets->n > 0)
         (void)json_object_set_new(json, "budgets", spent_encode(budgets));
     return json;
 }
@@ -289,8 +287,7 @@ void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     if (!job)
         return;
     members = &job->members;
-    if (json)
-        (void)json_object_set_new(json, "members", job_members_list(members));
+    (void)json_object_set_new(json, "members", job_members_list(members));
     /* What others spend is no affair of any node. */
     if (job_members_may_be(members, node->spec.meta.name))
         add_budget(json, spending_of(h->spending, node->net->spec.meta.name), rq->params[0]);

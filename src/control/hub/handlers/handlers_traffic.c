@@ -197,10 +197,7 @@ static void begin(
     (void)snprintf(call->job, sizeof(call->job), "%s", job ? job : "");
     call->rows = json_array();
     call->disputes = json_array();
-    if (traffic_read(h->traffic, q, &reader, rq->now, &e) == 0)
-        call->reply.is_waiting = true;
-    else
-        response_fail(rs, &e);
+    reply_wait(&call->reply, traffic_read(h->traffic, q, &reader, rq->now, &e), &e, rs);
 }
 
 static void begin_traffic(struct reply *l, const struct request *rq, struct response *rs)

@@ -86,10 +86,10 @@ static void add_jobs(struct metrics *m, const struct handlers *h)
 
     metrics_add(m, METRIC_RENDEZVOUS_JOBS, (double)c.n_jobs);
     metrics_add(m, METRIC_RENDEZVOUS_CONNECTIONS, (double)c.n_connections);
-    metrics_add(m, METRIC_RENDEZVOUS_STORE_REQUESTS, (double)c.n_store_requests);
-    metrics_add(m, METRIC_RENDEZVOUS_ETCD_REQUESTS, (double)c.n_etcd_requests);
-    metrics_add(m, METRIC_RENDEZVOUS_HUNG_UP, (double)c.n_hung_up);
-    metrics_add(m, METRIC_RENDEZVOUS_ACCEPTS_DEFERRED, (double)c.n_accepts_deferred);
+    metrics_add(m, METRIC_RENDEZVOUS_STORE_REQUESTS, (double)c.processes.n_store_requests);
+    metrics_add(m, METRIC_RENDEZVOUS_ETCD_REQUESTS, (double)c.processes.n_etcd_requests);
+    metrics_add(m, METRIC_RENDEZVOUS_HUNG_UP, (double)c.processes.n_hung_up);
+    metrics_add(m, METRIC_RENDEZVOUS_ACCEPTS_DEFERRED, (double)c.processes.n_accepts_deferred);
     metrics_add(m, METRIC_RENDEZVOUS_UNSAVED, (double)c.n_unsaved);
     metrics_add(m, METRIC_RENDEZVOUS_COMMITS, (double)c.n_commits);
     metrics_add(m, METRIC_RENDEZVOUS_COMMITS_FAILED, (double)c.n_failed);

@@ -74,11 +74,10 @@ static bool has_only_enrolled(const struct removal *rm, const struct model_node 
 
 /* The token of a machine whose join has failed admits it, or another one, once more. */
 static void give_back(
-    struct removal *rm, struct deletions *d, const struct model_node *node, struct enrol_token *ret)
+    struct removal *rm, struct deletions *d, const struct model_node *node, struct token_write *ret)
 {
     const struct model_token *t = model_find_token(rm->reply.h->model, &node->token);
 
-    *ret = (struct enrol_token){.value = NULL};
     if (!rm->is_leaving || !t || t->n_given_back >= GIVEN_BACK_MAX ||
         !has_only_enrolled(rm, node) || d->n == sizeof(d->ops) / sizeof(*d->ops))
         return;
@@ -120,7 +119,7 @@ static void begin(struct reply *l, const struct request *rq, struct response *rs
     struct removal *rm = container_of(l, struct removal, reply);
     _cleanup_(freep) struct deletions *d = calloc(1, sizeof(*d));
     const struct model_node *node = find(rm);
-    struct enrol_token unused;
+    _cleanup_(token_write_deinit) struct token_write written = {.value = NULL};
 
     if (!node) {
         response_refuse(rs, 404, "network \"%s\" has no node \"%s\"", rm->network, rm->node);
@@ -134,9 +133,8 @@ static void begin(struct reply *l, const struct request *rq, struct response *rs
         return;
     }
     collect(d, node);
-    give_back(rm, d, node, &unused);
+    give_back(rm, d, node, &written);
     reply_commit(l, d->ops, d->n, removed, rs);
-    enrol_token_deinit(&unused);
     if (l->is_waiting)
         model_set_leaving(node, rm->reason);
 }

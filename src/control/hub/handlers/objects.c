@@ -222,17 +222,11 @@ static bool is_known(const struct edge_pair *pair)
 static json_t *edge_get(
     const struct model_network *net, const struct object_kind *kind, const char *name)
 {
-    const char *middle = strstr(name, "--");
-    char first[ROUTE_PARAM_MAX + 1];
     struct edge_pair pair;
 
-    if (!middle)
-        return NULL;
-    memcpy(first, name, (size_t)(middle - name));
-    first[middle - name] = '\0';
-    pair.nodes[0] = model_find_node(net, first);
-    pair.nodes[1] = model_find_node(net, middle + 2);
-    if (!pair.nodes[0] || !pair.nodes[1] || strcmp(first, middle + 2) >= 0 || !is_known(&pair))
+    if (!edge_pair_find(&pair, net, name) ||
+        strcmp(pair.nodes[0]->spec.meta.name, pair.nodes[1]->spec.meta.name) >= 0 ||
+        !is_known(&pair))
         return NULL;
     return edge_view_object(&pair, clock_wall_s());
 }
@@ -333,7 +327,7 @@ static void on_made(void *ctx, int r, const struct model_network *net, const str
         reply_again(l);
         return;
     }
-    handlers_refuse_network(&rs, r, e);
+    handlers_refuse(&rs, r, e, NULL);
     reply_end(l, &rs);
 }
 
@@ -346,7 +340,6 @@ static void make(struct object_call *call, struct response *rs)
         .mtu = given->mtu,
         .keepalive = given->keepalive};
     struct err e = ERR_NULL;
-    int r;
 
     memcpy(nr.name, call->reply.rq.params[0], sizeof(nr.name));
     nr.name[NAME_MAX_LEN] = '\0';
@@ -354,11 +347,8 @@ static void make(struct object_call *call, struct response *rs)
         refuse_version(call, rs);
         return;
     }
-    r = networks_add(call->reply.h->networks, &nr, on_made, &call->reply, &e);
-    if (r == 0)
-        call->reply.is_waiting = true;
-    else
-        handlers_refuse_network(rs, r, &e);
+    reply_wait(&call->reply, networks_add(call->reply.h->networks, &nr, on_made, &call->reply, &e),
+        &e, rs);
 }
 
 static void network_put(
@@ -401,22 +391,11 @@ static const struct objects_row network_row = {
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-static json_t *node_json(const struct model_node *node)
-{
-    struct node spec = node->spec;
-    json_t *json;
-
-    spec.status = reports_of_node(node);
-    json = node_encode(&spec);
-    json_decref(spec.status);
-    return json;
-}
-
 static void node_list(
     const struct model_network *net, const struct object_kind *kind, json_t *items)
 {
     for (size_t i = 0; i < net->nodes.n; i++)
-        json_array_append_new(items, node_json(model_node_at(net, i)));
+        json_array_append_new(items, handlers_node(model_node_at(net, i)));
 }
 
 static json_t *node_get(
@@ -424,7 +403,7 @@ static json_t *node_get(
 {
     const struct model_node *node = model_find_node(net, name);
 
-    return node ? node_json(node) : NULL;
+    return node ? handlers_node(node) : NULL;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -472,10 +451,8 @@ static bool may_have_routes(
         return false;
     }
     r = node_routes_check(net, given->meta.name, given->routes, &e);
-    if (r == NODE_ROUTES_E_TAKEN)
-        response_refuse(rs, 409, "%s", err_text(&e));
-    else if (r != 0)
-        response_fail(rs, &e);
+    if (r != 0)
+        handlers_refuse(rs, r, &e, NULL);
     return r == 0;
 }
 

@@ -124,16 +124,21 @@ void reply_store(void *ctx, const struct store_answer *answer)
         reply_end(l, &rs);
 }
 
+void reply_wait(struct reply *l, int r, const struct err *e, struct response *rs)
+{
+    if (r == 0)
+        l->is_waiting = true;
+    else
+        handlers_refuse(rs, r, e, NULL);
+}
+
 void reply_commit(struct reply *l, const struct store_op *ops, size_t n_ops, reply_done_fn done,
     struct response *rs)
 {
     struct err e = ERR_NULL;
 
     l->done = done;
-    if (model_commit(l->h->model, ops, n_ops, l->rq.now, reply_store, l, &e) == 0)
-        l->is_waiting = true;
-    else
-        response_fail(rs, &e);
+    reply_wait(l, model_commit(l->h->model, ops, n_ops, l->rq.now, reply_store, l, &e), &e, rs);
 }
 
 void reply_note(struct reply *l, const char *operation, const char *object, reply_done_fn done,
@@ -142,10 +147,8 @@ void reply_note(struct reply *l, const char *operation, const char *object, repl
     struct err e = ERR_NULL;
 
     l->done = done;
-    if (audit_note(l->h->audit, operation, "", object, l->rq.now, reply_store, l, &e) == 0)
-        l->is_waiting = true;
-    else
-        response_fail(rs, &e);
+    reply_wait(
+        l, audit_note(l->h->audit, operation, "", object, l->rq.now, reply_store, l, &e), &e, rs);
 }
 
 void reply_start(struct handlers *h, const struct request *rq, struct response *rs, size_t size,

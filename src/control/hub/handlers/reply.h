@@ -62,6 +62,12 @@ void reply_begin(struct reply *l, const struct request *rq, struct response *rs)
 void reply_commit(struct reply *l, const struct store_op *ops, size_t n_ops, reply_done_fn done,
     struct response *rs);
 
+/**
+ * reply_wait() - what was asked has an answer later, if @r is 0
+ * @r:		else why it was not accepted, as handlers_refuse() takes it
+ */
+void reply_wait(struct reply *l, int r, const struct err *e, struct response *rs);
+
 /** reply_start() - reply_new() with @deinit, which may be NULL, and reply_begin(). */
 void reply_start(struct handlers *h, const struct request *rq, struct response *rs, size_t size,
     reply_fn begin, void (*deinit)(struct reply *l));

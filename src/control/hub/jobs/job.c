@@ -118,11 +118,6 @@ void blob_index_set_run(struct blob_index *index, uint32_t run, bool takes_unmar
     index->sweep_cursor = 0;
 }
 
-struct htab_link *blob_index_next(const struct blob_index *index, size_t *cursor)
-{
-    return htab_each(&index->entries, cursor, NULL);
-}
-
 /* ---- a job's listening sockets --------------------------------------------------------------- */
 
 #define BACKLOG 1024
@@ -330,7 +325,7 @@ bool job_blobs_may_delete(const struct change_queue *queue)
 void job_blobs_sweep(struct job_blobs *b, nsec_t now)
 {
     while (b->index.n_garbage > 0 && job_blobs_may_delete(b->queue)) {
-        struct htab_link *l = blob_index_next(&b->index, &b->index.sweep_cursor);
+        struct htab_link *l = htab_each(&b->index.entries, &b->index.sweep_cursor, NULL);
         struct htab_link *next;
 
         if (!l)

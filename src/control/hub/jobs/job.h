@@ -65,14 +65,6 @@ bool blob_index_is_current(const struct blob_index *index, const struct blob_ent
  */
 void blob_index_set_run(struct blob_index *index, uint32_t run, bool takes_unmarked);
 
-/**
- * blob_index_next() - walk the entries, a few at a time
- * @cursor:	0 at first; advanced. Valid as long as no entry is added
- *
- * Return: the first of some entries that hang together by link.next; NULL at the end.
- */
-struct htab_link *blob_index_next(const struct blob_index *index, size_t *cursor);
-
 /* ---- the listening sockets of one job, on the hub's overlay addresses ------------------------ */
 
 /*
@@ -214,7 +206,7 @@ struct job_sent {
     uint32_t
         number;     /* that there is a job of this number; another than the job's: it is not told */
     bool is_loaded; /* it has been told all that the store has of the job */
-    size_t cursor;  /* how far the telling of blobs is: see blob_index_next() */
+    size_t cursor;  /* how far the telling of blobs is: a cursor of htab_each() */
     unsigned handed; /* bit i: listening socket i was handed over */
 };
 

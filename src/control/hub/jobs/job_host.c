@@ -50,14 +50,10 @@ struct blob_reader {
     bool is_freed;       /* blob_reader_free() was called: freed with the store's last answer */
 };
 
-/* NULL is fine. Always NULL. */
-static struct blob_read *blob_read_free(struct blob_read *read)
+static void blob_read_free(struct blob_read *read)
 {
-    if (!read)
-        return NULL;
     str_deinit(&read->messages);
     free(read);
-    return NULL;
 }
 
 /* The next one that was read; gives it: blob_read_free(). NULL: none. */
@@ -173,12 +169,6 @@ static bool blob_reader_add(
     return true;
 }
 
-/* Blobs that were added and not taken. */
-static unsigned blob_reader_count(const struct blob_reader *reader)
-{
-    return reader->n;
-}
-
 /* ---- what a rendezvous process says ---------------------------------------------------------- */
 
 /* Longest text of a process that the log shows, with the terminating zero. */
@@ -261,10 +251,7 @@ void job_intake_end(struct job_network *n, nsec_t now)
     n->queue.n_syncs = 0;
     list_foreach(job, &n->jobs, link)
         job_lose_facts(job, now);
-    n->counts_before.n_store_requests += n->counts_now.n_store_requests;
-    n->counts_before.n_etcd_requests += n->counts_now.n_etcd_requests;
-    n->counts_before.n_hung_up += n->counts_now.n_hung_up;
-    n->counts_before.n_accepts_deferred += n->counts_now.n_accepts_deferred;
+    job_counts_add(&n->counts_before, &n->counts_now);
     n->counts_now = (struct job_counts){0};
 }
 
@@ -303,12 +290,12 @@ static void tell_blob(struct job_network *n, struct rdzv_child *child, const str
  * index gets no new entries meanwhile: nobody is served yet. */
 static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *reader)
 {
-    while (rdzv_child_unsent(child) + reader->bytes < RDZV_CHILD_UNSENT_LOAD &&
-           blob_reader_count(reader) < READ_MAX) {
-        const struct htab_link *l = blob_index_next(&job->blobs.index, &job->sent.cursor);
+    while (
+        rdzv_child_unsent(child) + reader->bytes < RDZV_CHILD_UNSENT_LOAD && reader->n < READ_MAX) {
+        const struct htab_link *l = htab_each(&job->blobs.index.entries, &job->sent.cursor, NULL);
 
         if (!l)
-            return blob_reader_count(reader) == 0;
+            return reader->n == 0;
         for (; l; l = l->next) {
             const struct blob_entry *entry = container_of(l, struct blob_entry, link);
 
@@ -612,8 +599,7 @@ void job_host_turn(struct job_host *host, nsec_t now)
      * report it again and again. While blobs are read, the store's answers say when to go on
      * telling. */
     hears = !host->is_waiting && job_network_has_space(host->network);
-    tells = rdzv_child_unsent(host->child) > 0 ||
-            (host->is_behind && blob_reader_count(host->reader) == 0);
+    tells = rdzv_child_unsent(host->child) > 0 || (host->is_behind && host->reader->n == 0);
     rdzv_child_poll(host->child, hears, tells);
 }
 

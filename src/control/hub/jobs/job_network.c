@@ -141,6 +141,14 @@ void job_network_free_job(struct job *job)
     free(job);
 }
 
+void job_counts_add(struct job_counts *sum, const struct job_counts *more)
+{
+    sum->n_store_requests += more->n_store_requests;
+    sum->n_etcd_requests += more->n_etcd_requests;
+    sum->n_hung_up += more->n_hung_up;
+    sum->n_accepts_deferred += more->n_accepts_deferred;
+}
+
 struct job_network *job_network_find(const struct list *networks, const char *name)
 {
     struct job_network *n;

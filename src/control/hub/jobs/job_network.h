@@ -26,14 +26,6 @@
 #include "rendezvous/shared/rdzv_record.h"
 #include "store/store.h"
 
-/** What rendezvous processes have counted. */
-struct job_counts {
-    uint64_t n_store_requests;   /* of TCPStore */
-    uint64_t n_etcd_requests;    /* of etcd */
-    uint64_t n_hung_up;          /* connections that were ended or refused */
-    uint64_t n_accepts_deferred; /* for want of descriptors */
-};
-
 struct job_network {
     struct list link;            /* in the list of all networks */
     struct jobs_env *env;        /* pins */
@@ -65,6 +57,9 @@ struct job_network {
 };
 
 /* ---- networks ------------------------------------------------------------------------------- */
+
+/** job_counts_add() - @more into @sum. */
+void job_counts_add(struct job_counts *sum, const struct job_counts *more);
 
 /** job_network_find() - lends the one of that name out of @networks; NULL: there is none. */
 struct job_network *job_network_find(const struct list *networks, const char *name);

@@ -578,14 +578,6 @@ char *jobs_list(const struct jobs_service *s)
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
-static void add_counts(struct jobs_counts *c, const struct job_counts *each)
-{
-    c->n_store_requests += each->n_store_requests;
-    c->n_etcd_requests += each->n_etcd_requests;
-    c->n_hung_up += each->n_hung_up;
-    c->n_accepts_deferred += each->n_accepts_deferred;
-}
-
 struct jobs_counts jobs_count(const struct jobs *jobs)
 {
     struct jobs_counts c = {0};
@@ -594,8 +586,8 @@ struct jobs_counts jobs_count(const struct jobs *jobs)
     const struct job *job;
 
     list_foreach(n, &jobs->networks, link) {
-        add_counts(&c, &n->counts_now);
-        add_counts(&c, &n->counts_before);
+        job_counts_add(&c.processes, &n->counts_now);
+        job_counts_add(&c.processes, &n->counts_before);
         c.n_unsaved += change_queue_count(&n->queue);
         c.n_commits += n->queue.n_commits;
         c.n_failed += n->queue.n_failed;

@@ -113,18 +113,23 @@ struct jobs_service {
     struct jobs_served *served; /* pins; NULL: it is not served */
 };
 
-/** What there is, and what has been done since the start: for metrics. */
-struct jobs_counts {
-    uint64_t n_jobs;             /* the default ones included */
-    uint64_t n_connections;      /* to jobs */
+/** What rendezvous processes have counted. */
+struct job_counts {
     uint64_t n_store_requests;   /* of TCPStore */
     uint64_t n_etcd_requests;    /* of etcd */
     uint64_t n_hung_up;          /* connections that were ended or refused */
     uint64_t n_accepts_deferred; /* for want of descriptors */
-    uint64_t n_unsaved;          /* changes that are not on the disk */
-    uint64_t n_commits;          /* of changes in jobs */
-    uint64_t n_failed;           /* of them, those that the disk refused */
-    uint64_t n_restarts;         /* processes that ended by themselves */
+};
+
+/** What there is, and what has been done since the start: for metrics. */
+struct jobs_counts {
+    uint64_t n_jobs;        /* the default ones included */
+    uint64_t n_connections; /* to jobs */
+    struct job_counts processes;
+    uint64_t n_unsaved;  /* changes that are not on the disk */
+    uint64_t n_commits;  /* of changes in jobs */
+    uint64_t n_failed;   /* of them, those that the disk refused */
+    uint64_t n_restarts; /* processes that ended by themselves */
 };
 
 /**

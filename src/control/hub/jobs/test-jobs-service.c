@@ -326,7 +326,7 @@ static void test_what_the_process_says(void **state)
     serve();
     (void)join("train", "a");
     run_until(count("rdzv/net/train/") == 1);
-    run_until(jobs_count(f.jobs).n_etcd_requests == 77);
+    run_until(jobs_count(f.jobs).processes.n_etcd_requests == 77);
     expect_list("\"keys\":3,\"bytes\":400,\"limitHits\":6,\"lastLimit\":\"" LIMIT "\"", true);
     run_until(jobs_count(f.jobs).n_unsaved == 0);
     c = jobs_count(f.jobs);
@@ -338,7 +338,7 @@ static void test_what_the_process_says(void **state)
     /* Its last words are stored, too. */
     jobs_stop(f.jobs);
     assert_int_equal(count("rdzv/net/train/"), 2);
-    assert_int_equal(jobs_count(f.jobs).n_hung_up, 1000);
+    assert_int_equal(jobs_count(f.jobs).processes.n_hung_up, 1000);
 }
 
 /* Programs of the hub's machine come from the hub's own addresses: they are that member's. */
@@ -354,34 +354,34 @@ static void test_the_hubs_own_machine(void **state)
     jobs_add_member(&f.service, &own);
     jobs_add_member(&f.service, &other);
     job = join("train", "a");
-    run_until(jobs_count(f.jobs).n_hung_up == 2);
-    assert_int_equal(jobs_count(f.jobs).n_store_requests, 0);
+    run_until(jobs_count(f.jobs).processes.n_hung_up == 2);
+    assert_int_equal(jobs_count(f.jobs).processes.n_store_requests, 0);
     jobs_set_own_member(&f.service, &own);
-    run_until(jobs_count(f.jobs).n_store_requests == 2);
+    run_until(jobs_count(f.jobs).processes.n_store_requests == 2);
     jobs_set_own_member(&f.service, &own);
     run_until(job->facts.n_members == 1 && ip_addr_equal(&job->facts.member, &own));
     assert_false(jobs_has_others(job, "a", &own, clock_now()));
     assert_true(jobs_has_others(job, "a", &other, clock_now()));
     jobs_end_member(&f.service, &other);
-    run_until(jobs_count(f.jobs).n_hung_up == 3);
-    assert_int_equal(jobs_count(f.jobs).n_store_requests, 2);
+    run_until(jobs_count(f.jobs).processes.n_hung_up == 3);
+    assert_int_equal(jobs_count(f.jobs).processes.n_store_requests, 2);
     jobs_end_member(&f.service, &own);
-    run_until(jobs_count(f.jobs).n_store_requests == 0);
+    run_until(jobs_count(f.jobs).processes.n_store_requests == 0);
     /* It has to be said anew that it is one. */
     jobs_add_member(&f.service, &own);
-    run_until(jobs_count(f.jobs).n_hung_up == 1);
-    assert_int_equal(jobs_count(f.jobs).n_store_requests, 0);
+    run_until(jobs_count(f.jobs).processes.n_hung_up == 1);
+    assert_int_equal(jobs_count(f.jobs).processes.n_store_requests, 0);
     jobs_set_own_member(&f.service, &own);
-    run_until(jobs_count(f.jobs).n_store_requests == 2);
+    run_until(jobs_count(f.jobs).processes.n_store_requests == 2);
     jobs_set_own_member(&f.service, &none);
-    run_until(jobs_count(f.jobs).n_store_requests == 0);
+    run_until(jobs_count(f.jobs).processes.n_store_requests == 0);
     /* Known from when the network was served before. */
     jobs_set_own_member(&f.service, &own);
     jobs_close(&f.service, false);
     serve();
     jobs_add_member(&f.service, &other);
     jobs_add_member(&f.service, &own);
-    run_until(jobs_count(f.jobs).n_store_requests == 4);
+    run_until(jobs_count(f.jobs).processes.n_store_requests == 4);
 }
 
 /* ---- looking ----------------------------------------------------------------------------------

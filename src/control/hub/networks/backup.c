@@ -16,8 +16,8 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "crypto/x25519.h"
 #include "hub/networks/disk_work.h"
+#include "hub/networks/networks.h"
 #include "mesh/object/object.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -357,18 +357,12 @@ struct key_search {
 static bool has_key(const char *dir, const char *network)
 {
     struct x25519_secret secret = {{0}};
+    struct x25519_public public;
     char path[PATH_SIZE];
-    char *text = NULL;
-    bool is_key;
+    bool is_key = snprintf(path, sizeof(path), "%s/keys/%s.key", dir, network) < PATH_SIZE &&
+                  networks_read_key(path, &secret, &public, NULL) == 0;
 
-    if (snprintf(path, sizeof(path), "%s/keys/%s.key", dir, network) >= PATH_SIZE ||
-        statefile_read(path, 256, &text, NULL, NULL) != 0)
-        return false;
-    text[strcspn(text, "\n")] = '\0';
-    is_key = x25519_secret_parse(&secret, text, NULL) == 0;
     secret_wipe(&secret, sizeof(secret));
-    secret_wipe(text, strlen(text));
-    free(text);
     return is_key;
 }
 

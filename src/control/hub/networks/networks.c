@@ -194,12 +194,7 @@ static int make_key(
     return r;
 }
 
-/* Outcome of read_key(), beside STATEFILE_E_ABSENT: the file holds no key. */
-#define KEY_E_DAMAGED 2
-
-/* Read a key's file, which waits for the disk. 0; one of these, without words; or negative errno
- * with words. */
-static int read_key(
+int networks_read_key(
     const char *path, struct x25519_secret *ret, struct x25519_public *ret_public, struct err *e)
 {
     char *text = NULL;
@@ -209,7 +204,7 @@ static int read_key(
         return r;
     text[strcspn(text, "\n")] = '\0';
     if (x25519_secret_parse(ret, text, NULL) != 0 || !x25519_derive_public(ret, ret_public))
-        r = KEY_E_DAMAGED;
+        r = NETWORKS_E_DAMAGED;
     secret_wipe(text, strlen(text));
     free(text);
     return r;
@@ -222,10 +217,11 @@ static void run_own_key(void *arg)
     struct x25519_secret secret = {{0}};
     char path[PATH_SIZE];
 
-    x->r = read_key(key_path(x->networks, path, x->name), &secret, &x->public, &x->failure);
+    x->r =
+        networks_read_key(key_path(x->networks, path, x->name), &secret, &x->public, &x->failure);
     if (x->r == STATEFILE_E_ABSENT)
         x->r = make_key(x->networks, x->name, &x->public, &x->failure);
-    else if (x->r == KEY_E_DAMAGED)
+    else if (x->r == NETWORKS_E_DAMAGED)
         x->r = err_set(&x->failure, -EUCLEAN,
             "\"%s\", the key of hub \"%s\" in network \"%s\", is no key: put a copy in its place, "
             "or "
@@ -498,7 +494,7 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
     struct x25519_secret secret = {{0}};
     struct x25519_public derived;
     char path[PATH_SIZE];
-    int r = read_key(key_path(n, path, name), &secret, &derived, e);
+    int r = networks_read_key(key_path(n, path, name), &secret, &derived, e);
 
     if (r == STATEFILE_E_ABSENT)
         r = err_set(e, -ENOENT,
@@ -506,7 +502,7 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
             "or, "
             "if that is another hub, give this one another name (--name)",
             path, n->model->self, name);
-    else if (r == KEY_E_DAMAGED || (r == 0 && !x25519_public_equal(&derived, public)))
+    else if (r == NETWORKS_E_DAMAGED || (r == 0 && !x25519_public_equal(&derived, public)))
         r = err_set(e, -EUCLEAN,
             "\"%s\" is not the key of hub \"%s\" in network \"%s\" as the database knows it; it is "
             "left as it is: put a copy in its place, or, if that is another hub, give this one "

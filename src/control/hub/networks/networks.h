@@ -39,6 +39,9 @@
 /** Outcome: there is a network of that name already. */
 #define NETWORKS_E_EXISTS 1
 
+/** Outcome of networks_read_key(), beside STATEFILE_E_ABSENT: the file holds no key. */
+#define NETWORKS_E_DAMAGED 2
+
 /** The name of the first network, unless another one is given. */
 #define NETWORKS_NAME_DEFAULT "default"
 
@@ -118,6 +121,11 @@ void networks_forget(struct networks *n, const char *name);
  * @hold:	true: key files of networks that are removed meanwhile are kept; false: they go
  */
 void networks_hold_keys(struct networks *n, bool hold);
+
+/** networks_read_key() - read a key's file, which waits for the disk. 0, for which @ret is to be
+ * wiped; NETWORKS_E_DAMAGED or STATEFILE_E_ABSENT, without words; or negative errno with words. */
+int networks_read_key(
+    const char *path, struct x25519_secret *ret, struct x25519_public *ret_public, struct err *e);
 
 /**
  * networks_key() - read a network's private key, whose public half must be @public

@@ -107,11 +107,6 @@ static const struct object_kind *const objects[RECORD_N] = {
     [RECORD_EDGE] = &mesh_edge_kind,
 };
 
-static void json_freep(json_t **json)
-{
-    json_decref(*json);
-}
-
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 const char *record_prefix(enum record_kind kind)
@@ -221,48 +216,62 @@ const char *token_hash_key(char buf[static RECORD_KEY_MAX], const struct token_h
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* @json as text, with one more field; @json and @value are taken. */
-static char *finish(json_t *json, const char *field, json_t *value)
+/* @json as text; it is taken. NULL: it is NULL, or no memory. */
+static char *finish(json_t *json)
 {
-    char *text = NULL;
+    char *text = body_format(json);
 
-    if (json && (!field || json_object_set_new(json, field, value) == 0))
-        text = body_format(json);
     json_decref(json);
     return text;
 }
 
-static int parse(json_t **ret, const char *text, struct err *e)
+/* @json with the fields of @more; both are taken. NULL: no memory. */
+static json_t *with(json_t *json, json_t *more)
 {
-    return body_parse(ret, text, strlen(text), e);
+    if (json_object_update_new(json, more) == 0)
+        return json;
+    json_decref(json);
+    return NULL;
+}
+
+/* Begin to read a record, whose JSON @ret owns; what is none is the first failure. */
+static struct fields parse(json_t **ret, const char *text, const char *where, struct err *e)
+{
+    int r = body_parse(ret, text, strlen(text), e);
+
+    return r == 0 ? fields_make(*ret, where, e)
+                  : (struct fields){.where = where, .e = e, .failed = r};
+}
+
+/* The same of a record that may have a sum, at @key. */
+static struct fields parse_sealed(
+    json_t **ret, const char *key, const char *text, const char *where, struct err *e)
+{
+    int r = seal_check(key, text, e);
+
+    return r == 0 ? parse(ret, text, where, e)
+                  : (struct fields){.where = where, .e = e, .failed = r};
 }
 
 char *record_network_encode(const struct network *n, const struct network_maker *maker)
 {
     struct network plain = *n;
     char key[X25519_BASE64_MAX];
-    json_t *json;
 
     plain.meta.resource_version = 0;
-    json = network_encode(&plain);
-    if (json && json_object_set_new(json, "hubName", json_string(maker->name)) != 0) {
-        json_decref(json);
-        return NULL;
-    }
-    return finish(json, "hubKey", json_string(x25519_public_format(&maker->key, key)));
+    return finish(
+        with(network_encode(&plain), json_pack("{s:s, s:s}", "hubName", maker->name, "hubKey",
+                                         x25519_public_format(&maker->key, key))));
 }
 
 int record_network_decode(
     struct network *ret, struct network_maker *ret_maker, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
     struct network_maker maker = {.name = HUB_NAME_DEFAULT};
-    struct fields f;
-    int r = parse(&json, text, e);
+    struct fields f = parse(&json, text, "network", e);
+    int r;
 
-    if (r != 0)
-        return r;
-    f = fields_make(json, "network", e);
     fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &maker.key);
     fields_name(&f, "hubName", FIELDS_OPTIONAL, maker.name);
     r = fields_end(&f);
@@ -281,16 +290,16 @@ char *record_node_encode(const struct node *n, const struct token_hash *token)
     plain.meta.resource_version = 0;
     plain.status = NULL;
     hex_encode(token->b, sizeof(token->b), hex);
-    return finish(node_encode(&plain), "token", json_string(hex));
+    return finish(with(node_encode(&plain), json_pack("{s:s}", "token", hex)));
 }
 
 int record_node_decode(
     struct node *ret, struct token_hash *ret_token, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
     struct token_hash token;
     const char *hex;
-    int r = parse(&json, text, e);
+    int r = body_parse(&json, text, strlen(text), e);
 
     if (r != 0)
         return r;
@@ -309,13 +318,13 @@ char *record_edge_encode(const struct mesh_edge *edge)
 
     plain.meta.resource_version = 0;
     plain.status = NULL;
-    return finish(mesh_edge_encode(&plain), NULL, NULL);
+    return finish(mesh_edge_encode(&plain));
 }
 
 int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
-    int r = parse(&json, text, e);
+    json_auto_t *json = NULL;
+    int r = body_parse(&json, text, strlen(text), e);
 
     return r == 0 ? mesh_edge_decode(ret, json, OBJECT_LENIENT, e) : r;
 }
@@ -325,15 +334,15 @@ char *record_object_encode(const struct object *o)
     struct object plain = *o;
 
     plain.meta.resource_version = 0;
-    return finish(object_encode(&plain), NULL, NULL);
+    return finish(object_encode(&plain));
 }
 
 int record_object_decode(
     struct object *ret, const struct object_kind *kind, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
     struct object o = {.kind = kind};
-    int r = parse(&json, text, e);
+    int r = body_parse(&json, text, strlen(text), e);
 
     if (r == 0)
         r = kind->decode(&o, json, OBJECT_LENIENT, e);
@@ -344,21 +353,16 @@ int record_object_decode(
 
 char *record_ipam_encode(uint32_t next, uint32_t high)
 {
-    return finish(
-        json_pack("{s:I, s:I}", "next", (json_int_t)next, "high", (json_int_t)high), NULL, NULL);
+    return finish(json_pack("{s:I, s:I}", "next", (json_int_t)next, "high", (json_int_t)high));
 }
 
 int record_ipam_decode(uint32_t *ret_next, uint32_t *ret_high, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
-    struct fields f;
+    json_auto_t *json = NULL;
+    struct fields f = parse(&json, text, "address cursor", e);
     uint32_t next = 0;
     uint32_t high = 0;
-    int r = parse(&json, text, e);
 
-    if (r != 0)
-        return r;
-    f = fields_make(json, "address cursor", e);
     fields_int(&f, "next", FIELDS_REQUIRED, 1, UINT32_MAX, &next);
     /* Without it the record is an earlier version's, which began again where the block ended. */
     high = next > 0 ? next - 1 : 0;
@@ -374,25 +378,19 @@ char *record_token_encode(const struct token_record *t)
 {
     char key[X25519_BASE64_MAX];
 
-    return finish(
-        json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:I, s:s, s:o*}", "network", t->network, "hubKey",
-            x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires_at, "uses",
-            (json_int_t)t->uses, "ephemeral", (int)t->ephemeral, "relay", (int)t->relay, "created",
-            (json_int_t)t->created_at, "createdBy", t->created_by, "routes",
-            t->routes.n ? subnets_encode(&t->routes) : NULL),
-        NULL, NULL);
+    return finish(json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:I, s:s, s:o*}", "network", t->network,
+        "hubKey", x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires_at,
+        "uses", (json_int_t)t->uses, "ephemeral", (int)t->ephemeral, "relay", (int)t->relay,
+        "created", (json_int_t)t->created_at, "createdBy", t->created_by, "routes",
+        t->routes.n ? subnets_encode(&t->routes) : NULL));
 }
 
 int record_token_decode(struct token_record *ret, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
     struct token_record t = {.uses = 0};
-    struct fields f;
-    int r = parse(&json, text, e);
+    struct fields f = parse(&json, text, "token", e);
 
-    if (r != 0)
-        return r;
-    f = fields_make(json, "token", e);
     fields_name(&f, "network", FIELDS_REQUIRED, t.network);
     fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &t.hub_key);
     fields_int(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &t.expires_at);
@@ -442,23 +440,19 @@ char *record_report_encode(const struct report_record *r)
         r->probed.n > 0 ? edge_parts_encode(&r->probed, PROBES_SIZE, r->last_seen_at) : NULL;
 
     return finish(json_pack("{s:I, s:I, s:o*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
-                      (json_int_t)r->last_seen_at, "by", (json_int_t)r->by, "reported",
-                      r->has_reported ? json_true() : NULL, "node", node, "applied", applied,
-                      "edges", edges, "probes", probes),
-        NULL, NULL);
+        (json_int_t)r->last_seen_at, "by", (json_int_t)r->by, "reported",
+        r->has_reported ? json_true() : NULL, "node", node, "applied", applied, "edges", edges,
+        "probes", probes));
 }
 
 int record_report_decode(struct report_record *ret, const char *text, struct err *e)
 {
     struct report_record heard = {.probed = {.owner = EDGE_OWNER_PROBE}};
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
+    struct fields f = parse(&json, text, "report", e);
     const json_t *probes;
-    struct fields f;
-    int r = parse(&json, text, e);
+    int r;
 
-    if (r != 0)
-        return r;
-    f = fields_make(json, "report", e);
     fields_int(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &heard.last_seen_at);
     fields_u64(&f, "by", FIELDS_OPTIONAL, 0, INT64_MAX, &heard.by);
     fields_bool(&f, "reported", FIELDS_OPTIONAL, &heard.has_reported);
@@ -494,7 +488,7 @@ static enum role read_role(struct fields *f)
 
 int admin_request_decode(struct admin_request *ret, const json_t *json, struct err *e)
 {
-    _cleanup_(json_freep) json_t *none = json ? NULL : json_object();
+    json_auto_t *none = json ? NULL : json_object();
     struct fields f = fields_make(json ? json : none, "admin token", e);
     struct admin_request rq = {.role = ROLE_NONE, .ttl_seconds = ADMIN_TTL_DEFAULT};
 
@@ -519,45 +513,32 @@ char *admin_record_encode(const struct admin_record *a)
     char hex[2 * sizeof(a->hash.b) + 1];
     char hub_key[X25519_BASE64_MAX];
     char key[RECORD_KEY_MAX];
-    json_t *json;
-    char *text;
-    char *sealed;
+    _cleanup_(freep) char *text = NULL;
 
     hex_encode(a->hash.b, sizeof(a->hash.b), hex);
-    json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "hash", hex, "role", role_name(a->role),
-        "created", (json_int_t)a->created_at, "expires", (json_int_t)a->expires_at, "createdBy",
-        a->created_by);
-    if (json && a->network[0]) {
-        json_object_set_new(json, "network", json_string(a->network));
-        json_object_set_new(
-            json, "hubKey", json_string(x25519_public_format(&a->hub_key, hub_key)));
-    }
-    text = json ? body_format(json) : NULL;
-    json_decref(json);
-    sealed = text ? seal_add(admin_record_key(key, a->name), text) : NULL;
-    free(text);
-    return sealed;
+    text = finish(
+        json_pack("{s:s, s:s, s:I, s:I, s:s, s:s*, s:s*}", "hash", hex, "role", role_name(a->role),
+            "created", (json_int_t)a->created_at, "expires", (json_int_t)a->expires_at, "createdBy",
+            a->created_by, "network", a->network[0] ? a->network : NULL, "hubKey",
+            a->network[0] ? x25519_public_format(&a->hub_key, hub_key) : NULL));
+    return text ? seal_add(admin_record_key(key, a->name), text) : NULL;
 }
 
 int admin_record_decode(struct admin_record *ret, const char *key, const char *text, struct err *e)
 {
     const char *name = key + strlen(ADMIN_RECORD_PREFIX);
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
     struct admin_record a = {.role = ROLE_NONE};
-    const char *hash;
     struct fields f;
+    const char *hash;
     int r;
 
     if (strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) != 0)
         return err_set(e, -EINVAL, "\"%.80s\" is not the key of an admin token", key);
     r = parse_name(name, "admin token", e);
-    if (r == 0)
-        r = seal_check(key, text, e);
-    if (r == 0)
-        r = body_parse(&json, text, strlen(text), e);
     if (r != 0)
         return r;
-    f = fields_make(json, "admin token", e);
+    f = parse_sealed(&json, key, text, "admin token", e);
     hash = fields_string(&f, "hash", FIELDS_REQUIRED, 1, 2 * sizeof(a.hash.b));
     if (hash && !hex_decode(hash, a.hash.b, sizeof(a.hash.b)))
         fields_fail(&f, "\"hash\" is not the hex of %zu bytes", sizeof(a.hash.b));
@@ -627,45 +608,35 @@ static enum audit_kind parse_key(const char *key, char id[static AUDIT_ID_MAX])
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-static void add_text(json_t *json, const char *name, const char *text)
+static const char *text_of(const char *text)
 {
-    if (text[0])
-        json_object_set_new(json, name, json_string(text));
+    return text[0] ? text : NULL;
 }
 
-static void add_number(json_t *json, const char *name, uint64_t n)
+static json_t *number_of(uint64_t n)
 {
-    if (n > 0)
-        json_object_set_new(json, name, json_integer((json_int_t)n));
+    return n > 0 ? json_integer((json_int_t)n) : NULL;
 }
 
-/* What is not there is empty, or 0. */
+/* What is empty, or 0, is not there. */
 static json_t *encode(const struct audit_record *a)
 {
-    json_t *json = json_pack("{s:I, s:s, s:s}", "time", (json_int_t)a->time, "actor", a->actor,
-        "operation", a->operation);
+    json_t *json = json_pack("{s:I, s:s, s:s, s:s*, s:s*, s:s*, s:o*, s:o*, s:o*}", "time",
+        (json_int_t)a->time, "actor", a->actor, "operation", a->operation, "from", text_of(a->from),
+        "object", text_of(a->object), "network", text_of(a->network), "oldRevision",
+        number_of(a->old_revision), "newRevision", number_of(a->new_revision), "others",
+        number_of(a->others));
 
-    if (!json)
-        return NULL;
-    add_text(json, "from", a->from);
-    add_text(json, "object", a->object);
-    add_text(json, "network", a->network);
-    add_number(json, "oldRevision", a->old_revision);
-    add_number(json, "newRevision", a->new_revision);
-    add_number(json, "others", a->others);
-    if (a->kind == AUDIT_REFUSAL) {
-        add_number(json, "status", a->status);
-        add_text(json, "why", a->why);
-        add_number(json, "count", a->count);
-        add_number(json, "firstTime", (uint64_t)a->first);
-    }
-    return json;
+    if (a->kind != AUDIT_REFUSAL)
+        return json;
+    return with(json, json_pack("{s:o*, s:s*, s:o*, s:o*}", "status", number_of(a->status), "why",
+                          text_of(a->why), "count", number_of(a->count), "firstTime",
+                          number_of((uint64_t)a->first)));
 }
 
 char *audit_record_encode(const struct audit_record *a)
 {
-    _cleanup_(json_freep) json_t *json = encode(a);
-    _cleanup_(freep) char *text = json ? body_format(json) : NULL;
+    _cleanup_(freep) char *text = finish(encode(a));
     char key[RECORD_KEY_MAX];
 
     return text ? seal_add(audit_record_key(key, a->kind, a->id), text) : NULL;
@@ -673,31 +644,20 @@ char *audit_record_encode(const struct audit_record *a)
 
 json_t *audit_record_json(const struct audit_record *a)
 {
-    json_t *json = encode(a);
-
-    if (!json)
-        return NULL;
-    json_object_set_new(json, "id", json_string(a->id));
-    json_object_set_new(json, "answer", json_string(a->kind == AUDIT_CHANGE ? "done" : "refused"));
-    return json;
+    return with(encode(a), json_pack("{s:s, s:s}", "id", a->id, "answer",
+                               a->kind == AUDIT_CHANGE ? "done" : "refused"));
 }
 
 int audit_record_decode(struct audit_record *ret, const char *key, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
     struct audit_record a = {.time = 0};
     struct fields f;
-    int r;
 
     a.kind = parse_key(key, a.id);
     if (a.kind == AUDIT_KIND_N)
         return err_set(e, -EINVAL, "\"%.80s\" is not the key of an audit entry", key);
-    r = seal_check(key, text, e);
-    if (r == 0)
-        r = body_parse(&json, text, strlen(text), e);
-    if (r != 0)
-        return r;
-    f = fields_make(json, "audit entry", e);
+    f = parse_sealed(&json, key, text, "audit entry", e);
     fields_int(&f, "time", FIELDS_REQUIRED, 0, INT64_MAX, &a.time);
     fields_text(&f, "actor", FIELDS_REQUIRED, 1, sizeof(a.actor), a.actor);
     fields_text(&f, "operation", FIELDS_REQUIRED, 1, sizeof(a.operation), a.operation);
@@ -729,20 +689,15 @@ const char *owner_key(char buf[static RECORD_KEY_MAX], const char *prefix, const
 char *heartbeat_record_encode(const struct heartbeat_record *b)
 {
     return finish(
-        json_pack("{s:I, s:I}", "boot", (json_int_t)b->boot, "beat", (json_int_t)b->heartbeat),
-        NULL, NULL);
+        json_pack("{s:I, s:I}", "boot", (json_int_t)b->boot, "beat", (json_int_t)b->heartbeat));
 }
 
 int heartbeat_record_decode(struct heartbeat_record *ret, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
     struct heartbeat_record b = {0};
-    struct fields f;
-    int r = parse(&json, text, e);
+    struct fields f = parse(&json, text, "hub's heartbeat", e);
 
-    if (r != 0)
-        return r;
-    f = fields_make(json, "hub's heartbeat", e);
     fields_u64(&f, "boot", FIELDS_REQUIRED, 1, INT64_MAX, &b.boot);
     fields_u64(&f, "beat", FIELDS_REQUIRED, 0, INT64_MAX, &b.heartbeat);
     if (fields_end(&f) == 0)
@@ -754,22 +709,17 @@ char *owner_record_encode(const struct owner_record *o)
 {
     char key[X25519_BASE64_MAX];
 
-    return finish(json_pack("{s:s*, s:I, s:s*}", "hub", o->hub[0] ? o->hub : NULL, "epoch",
-                      (json_int_t)o->epoch, "network",
-                      o->has_network ? x25519_public_format(&o->network, key) : NULL),
-        NULL, NULL);
+    return finish(
+        json_pack("{s:s*, s:I, s:s*}", "hub", text_of(o->hub), "epoch", (json_int_t)o->epoch,
+            "network", o->has_network ? x25519_public_format(&o->network, key) : NULL));
 }
 
 int owner_record_decode(struct owner_record *ret, const char *text, struct err *e)
 {
-    _cleanup_(json_freep) json_t *json = NULL;
+    json_auto_t *json = NULL;
     struct owner_record o = {.hub = ""};
-    struct fields f;
-    int r = parse(&json, text, e);
+    struct fields f = parse(&json, text, "owner of a rendezvous", e);
 
-    if (r != 0)
-        return r;
-    f = fields_make(json, "owner of a rendezvous", e);
     fields_name(&f, "hub", FIELDS_OPTIONAL, o.hub);
     fields_u64(&f, "epoch", FIELDS_REQUIRED, 1, INT64_MAX, &o.epoch);
     o.has_network = fields_get(&f, "network", FIELDS_OPTIONAL) != NULL;

@@ -26,7 +26,6 @@ void projection_init(struct projection *p)
 
 static void item_free(struct projection *p, struct projection_item *item)
 {
-    keys_remove(&p->items, &item->keyed);
     list_remove(&item->due);
     list_remove(&item->status_due);
     resource_want_deinit(&item->want);
@@ -35,8 +34,7 @@ static void item_free(struct projection *p, struct projection_item *item)
     json_decref(item->own);
     free(item->refused);
     free(item->awaited);
-    free(item->keyed.key);
-    free(item);
+    keys_free(&p->items, &item->keyed);
 }
 
 static struct projection_item *item_at(const struct projection *p, size_t i)
@@ -74,22 +72,18 @@ struct projection_item *projection_find(
 static struct projection_item *item_of(
     struct projection *p, const struct object_kind *kind, const char *name)
 {
-    struct projection_item *item = projection_find(p, kind, name);
     char key[PROJECTION_KEY_MAX];
+    struct keyed *keyed =
+        keys_open(&p->items, key_of(key, kind, name), sizeof(struct projection_item));
+    struct projection_item *item;
 
-    if (item)
+    if (!keyed)
+        return NULL;
+    item = container_of(keyed, struct projection_item, keyed);
+    if (item->name)
         return item;
-    item = calloc(1, sizeof(*item));
-    if (!item)
-        return NULL;
     item->kind = kind;
-    item->keyed.key = strdup(key_of(key, kind, name));
-    if (!item->keyed.key || keys_add(&p->items, &item->keyed) != 0) {
-        free(item->keyed.key);
-        free(item);
-        return NULL;
-    }
-    item->name = item->keyed.key + strlen(kind->plural) + 1;
+    item->name = keyed->key + strlen(kind->plural) + 1;
     list_init(&item->due);
     list_init(&item->status_due);
     return item;
@@ -224,20 +218,13 @@ static bool is_in_step(const struct projection_item *item)
 /* The sentence that the resource shows already; NULL: it says that it is accepted. */
 static const char *shown_refusal(const struct projection_item *item, const char **ret_reason)
 {
-    const json_t *all = json_object_get(item->seen.status, "conditions");
-    json_t *one;
-    size_t i;
+    const json_t *one = resource_condition(item->seen.status, "Accepted");
+    const char *status = json_string_value(json_object_get(one, "status"));
 
-    json_array_foreach((json_t *)all, i, one) {
-        const char *type = json_string_value(json_object_get(one, "type"));
-        const char *status = json_string_value(json_object_get(one, "status"));
-
-        if (!type || !status || strcmp(type, "Accepted") != 0 || strcmp(status, "False") != 0)
-            continue;
-        *ret_reason = json_string_value(json_object_get(one, "reason"));
-        return json_string_value(json_object_get(one, "message"));
-    }
-    return NULL;
+    if (!status || strcmp(status, "False") != 0)
+        return NULL;
+    *ret_reason = json_string_value(json_object_get(one, "reason"));
+    return json_string_value(json_object_get(one, "message"));
 }
 
 struct resource_verdict projection_verdict(const struct projection_item *item, const char *now)

@@ -392,7 +392,7 @@ void resource_part_deinit(struct resource_part *p)
     *p = (struct resource_part){.status = NULL};
 }
 
-static const json_t *find_condition(const json_t *status, const char *type)
+const json_t *resource_condition(const json_t *status, const char *type)
 {
     const json_t *all = json_object_get(status, "conditions");
     json_t *one;
@@ -412,7 +412,7 @@ static void add_condition(
     json_t *list, json_t *condition, const json_t *seen, const struct resource_verdict *verdict)
 {
     const char *type = json_string_value(json_object_get(condition, "type"));
-    const json_t *before = type ? find_condition(seen, type) : NULL;
+    const json_t *before = type ? resource_condition(seen, type) : NULL;
     json_t *at = json_object_get(before, "lastTransitionTime");
 
     if (at && json_equal(json_object_get(before, "status"), json_object_get(condition, "status")))
@@ -574,17 +574,9 @@ static json_t *ready_condition(const struct model_node *node)
 
 static json_t *edge_status(const struct model_network *net, const char *name)
 {
-    const char *middle = strstr(name, "--");
-    char first[NAME_MAX_LEN + 1];
     struct edge_pair pair;
 
-    if (!middle || middle - name > NAME_MAX_LEN)
-        return NULL;
-    memcpy(first, name, (size_t)(middle - name));
-    first[middle - name] = '\0';
-    pair.nodes[0] = model_find_node(net, first);
-    pair.nodes[1] = model_find_node(net, middle + 2);
-    return pair.nodes[0] && pair.nodes[1] ? edge_view_status(&pair, clock_wall_s()) : NULL;
+    return edge_pair_find(&pair, net, name) ? edge_view_status(&pair, clock_wall_s()) : NULL;
 }
 
 json_t *resource_status(const struct model *m, const struct object_kind *kind, const char *of)

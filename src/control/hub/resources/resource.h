@@ -170,6 +170,9 @@ struct resource_part {
 /** Most parts: an edge's, of two agents, two probes and the hub. */
 #define RESOURCE_PARTS_MAX 5
 
+/** resource_condition() - lends the condition of that type out of a status; NULL: there is none. */
+const json_t *resource_condition(const json_t *status, const char *type);
+
 /**
  * resource_parts() - cut a status into parts, by who has observed them
  * @status:	as the hub's API has it, and for a Node its "conditions", without times

@@ -104,52 +104,52 @@ const char *resource_api_time(char buf[static RESOURCE_API_TIME_MAX], bool with_
     return buf;
 }
 
-static int ask(struct resource_api *a, const char *method, const char *path, const char *type,
+static int ask(struct kube_client *c, const char *method, const char *path, const char *type,
     const json_t *body, json_t **ret, struct err *e)
 {
     struct kube_request rq = {.method = method, .path = path, .content_type = type, .body = body};
 
-    return kube_client_ask(&a->client, &rq, clock_now() + REQUEST_NS, ret, e);
+    return kube_client_ask(c, &rq, clock_now() + REQUEST_NS, ret, e);
 }
 
 /* The path of an item, or of all of its kind (@name is ""). */
-static const char *path_of(const struct resource_api *a, char buf[static PATH_SIZE],
+static const char *path_of(const struct kube_client *c, char buf[static PATH_SIZE],
     const struct object_kind *kind, const char *name, const char *rest)
 {
-    (void)snprintf(buf, PATH_SIZE, "/apis/" KUBE_API "/namespaces/%s/%s%s%s%s",
-        a->client.config.namespace, kind->plural, name[0] ? "/" : "", name, rest);
+    (void)snprintf(buf, PATH_SIZE, "/apis/" KUBE_API "/namespaces/%s/%s%s%s%s", c->config.namespace,
+        kind->plural, name[0] ? "/" : "", name, rest);
     return buf;
 }
 
 /* ---- the Lease ------------------------------------------------------------------------------- */
 
 static const char *lease_path(
-    const struct resource_api *a, char buf[static PATH_SIZE], const char *name)
+    const struct kube_client *c, char buf[static PATH_SIZE], const char *name)
 {
     (void)snprintf(buf, PATH_SIZE, "/apis/coordination.k8s.io/v1/namespaces/%s/leases%s%s",
-        a->client.config.namespace, name[0] ? "/" : "", name);
+        c->config.namespace, name[0] ? "/" : "", name);
     return buf;
 }
 
-int resource_api_read_lease(struct resource_api *a, json_t **ret, struct err *e)
+int resource_api_read_lease(struct kube_client *c, json_t **ret, struct err *e)
 {
     char path[PATH_SIZE];
 
-    return ask(a, "GET", lease_path(a, path, LEADER_LEASE), NULL, NULL, ret, e);
+    return ask(c, "GET", lease_path(c, path, LEADER_LEASE), NULL, NULL, ret, e);
 }
 
 int resource_api_write_lease(
-    struct resource_api *a, const json_t *lease, bool is_new, json_t **ret, struct err *e)
+    struct kube_client *c, const json_t *lease, bool is_new, json_t **ret, struct err *e)
 {
     char path[PATH_SIZE];
 
-    return ask(a, is_new ? "POST" : "PUT", lease_path(a, path, is_new ? "" : LEADER_LEASE), NULL,
+    return ask(c, is_new ? "POST" : "PUT", lease_path(c, path, is_new ? "" : LEADER_LEASE), NULL,
         lease, ret, e);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-int resource_api_list(struct resource_api *a, const struct object_kind *kind, const char *more,
+int resource_api_list(struct kube_client *c, const struct object_kind *kind, const char *more,
     json_t **ret, struct err *e)
 {
     char path[PATH_SIZE];
@@ -157,7 +157,7 @@ int resource_api_list(struct resource_api *a, const struct object_kind *kind, co
 
     (void)snprintf(
         query, sizeof(query), "?limit=%d%s%.900s", PAGE, more[0] ? "&continue=" : "", more);
-    return ask(a, "GET", path_of(a, path, kind, "", query), NULL, NULL, ret, e);
+    return ask(c, "GET", path_of(c, path, kind, "", query), NULL, NULL, ret, e);
 }
 
 bool resource_api_more(const json_t *page, char ret[static RESOURCE_API_MORE_MAX])
@@ -169,7 +169,7 @@ bool resource_api_more(const json_t *page, char ret[static RESOURCE_API_MORE_MAX
     return ret[0] != '\0';
 }
 
-int resource_api_watch(struct resource_api *a, const struct object_kind *kind, const char *version,
+int resource_api_watch(struct kube_client *c, const struct object_kind *kind, const char *version,
     remote_http_line_fn fn, void *ctx, struct remote_http_stream **ret, struct err *e)
 {
     char path[PATH_SIZE];
@@ -177,18 +177,18 @@ int resource_api_watch(struct resource_api *a, const struct object_kind *kind, c
 
     (void)snprintf(query, sizeof(query),
         "?watch=true&allowWatchBookmarks=true&resourceVersion=%.128s", version);
-    return kube_client_open(&a->client, path_of(a, path, kind, "", query), fn, ctx, ret, e);
+    return kube_client_open(c, path_of(c, path, kind, "", query), fn, ctx, ret, e);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-int resource_api_apply(struct resource_api *a, const struct object_kind *kind, const char *name,
+int resource_api_apply(struct kube_client *c, const struct object_kind *kind, const char *name,
     const json_t *body, bool by_force, json_t **ret, struct err *e)
 {
     char path[PATH_SIZE];
 
-    return ask(a, "PATCH",
-        path_of(a, path, kind, name,
+    return ask(c, "PATCH",
+        path_of(c, path, kind, name,
             by_force ? "?fieldManager=" RESOURCE_MANAGER "&force=true"
                      : "?fieldManager=" RESOURCE_MANAGER),
         "application/apply-patch+yaml", body, ret, e);
@@ -199,7 +199,7 @@ const char *resource_api_clash(int r, const struct err *e)
     return r == KUBE_E_EXISTS ? strstr(err_text(e), CLASH) : NULL;
 }
 
-int resource_api_apply_status(struct resource_api *a, const struct object_kind *kind,
+int resource_api_apply_status(struct kube_client *c, const struct object_kind *kind,
     const char *name, const char *by, const json_t *body, json_t **ret, struct err *e)
 {
     char manager[3 * RESOURCE_BY_MAX + 1];
@@ -211,35 +211,34 @@ int resource_api_apply_status(struct resource_api *a, const struct object_kind *
     for (const char *p = by; *p; p++)
         n += (size_t)snprintf(manager + n, sizeof(manager) - n, *p == '/' ? "%%2F" : "%c", *p);
     (void)snprintf(rest, sizeof(rest), "/status?force=true&fieldManager=%s", manager);
-    return ask(a, "PATCH", path_of(a, path, kind, name, rest), "application/apply-patch+yaml", body,
+    return ask(c, "PATCH", path_of(c, path, kind, name, rest), "application/apply-patch+yaml", body,
         ret, e);
 }
 
-int resource_api_release(struct resource_api *a, const struct object_kind *kind, const char *name,
+int resource_api_release(struct kube_client *c, const struct object_kind *kind, const char *name,
     const json_t *body, json_t **ret, struct err *e)
 {
     char path[PATH_SIZE];
 
-    return ask(a, "PATCH", path_of(a, path, kind, name, "?fieldManager=" RESOURCE_MANAGER),
+    return ask(c, "PATCH", path_of(c, path, kind, name, "?fieldManager=" RESOURCE_MANAGER),
         "application/merge-patch+json", body, ret, e);
 }
 
-int resource_api_remove(struct resource_api *a, const struct object_kind *kind, const char *name,
+int resource_api_remove(struct kube_client *c, const struct object_kind *kind, const char *name,
     const char *version, json_t **ret, struct err *e)
 {
     char path[PATH_SIZE];
     json_t *body = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
         "preconditions", "resourceVersion", version);
-    int r = ask(a, "DELETE", path_of(a, path, kind, name, ""), NULL, body, ret, e);
+    int r = ask(c, "DELETE", path_of(c, path, kind, name, ""), NULL, body, ret, e);
 
     json_decref(body);
     return r;
 }
 
-int resource_api_add_event(
-    struct resource_api *a, const struct resource_event *event, struct err *e)
+int resource_api_add_event(struct kube_client *c, const struct resource_event *event, struct err *e)
 {
-    const char *namespace = a->client.config.namespace;
+    const char *namespace = c->config.namespace;
     char wall[RESOURCE_API_TIME_MAX];
     char path[PATH_SIZE];
     json_t *body;
@@ -256,7 +255,7 @@ int resource_api_add_event(
     if (!body)
         return 0;
     (void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", namespace);
-    r = ask(a, "POST", path, NULL, body, NULL, e);
+    r = ask(c, "POST", path, NULL, body, NULL, e);
     json_decref(body);
     return r;
 }

@@ -70,53 +70,32 @@ struct resources {
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static void sent_free(struct resources *s, struct sent *t)
-{
-    keys_remove(&s->sent, &t->keyed);
-    free(t->keyed.key);
-    free(t);
-}
-
 static struct sent *sent_at(const struct resources *s, size_t i)
 {
     return container_of(s->sent.items[i], struct sent, keyed);
 }
 
-static struct sent *sent_find(
-    const struct resources *s, const struct object_kind *kind, const char *name)
+/* The one of that name, made if there is none and @makes; NULL: there is none, or no memory. */
+static struct sent *sent_of(
+    struct resources *s, const struct object_kind *kind, const char *name, bool makes)
 {
     char key[RESOURCE_NAME_MAX + 32];
     struct keyed *keyed;
+    struct sent *t;
 
     (void)snprintf(key, sizeof(key), "%s/%s", kind->plural, name);
-    keyed = keys_find(&s->sent, key);
-    return keyed ? container_of(keyed, struct sent, keyed) : NULL;
-}
-
-static struct sent *sent_new(struct resources *s, const struct object_kind *kind, const char *name)
-{
-    struct sent *t = calloc(1, sizeof(*t));
-
-    if (!t)
+    keyed = makes ? keys_open(&s->sent, key, sizeof(*t)) : keys_find(&s->sent, key);
+    if (!keyed)
         return NULL;
+    t = container_of(keyed, struct sent, keyed);
     t->kind = kind;
-    if (asprintf(&t->keyed.key, "%s/%s", kind->plural, name) < 0) {
-        free(t);
-        return NULL;
-    }
-    if (keys_add(&s->sent, &t->keyed) != 0) {
-        free(t->keyed.key);
-        free(t);
-        return NULL;
-    }
-    t->name = t->keyed.key + strlen(kind->plural) + 1;
+    t->name = keyed->key + strlen(kind->plural) + 1;
     return t;
 }
 
 static void forget_sent(struct resources *s)
 {
-    while (s->sent.n > 0)
-        sent_free(s, sent_at(s, s->sent.n - 1));
+    keys_free_all(&s->sent);
     s->is_complete = false;
     s->has_damage = false;
     s->cursor = 0;
@@ -145,7 +124,7 @@ static void find(struct resources *s, const struct model_network *net,
     json_t *json;
 
     s->n_found++;
-    t = sent_find(s, kind, resource_name(name, kind, network, meta->name));
+    t = sent_of(s, kind, resource_name(name, kind, network, meta->name), false);
     is_new = !t;
     if (t)
         t->sweep = s->sweep;
@@ -161,7 +140,7 @@ static void find(struct resources *s, const struct model_network *net,
     else
         json = (node = model_find_node(net, meta->name)) ? node_encode(&node->spec) : NULL;
     if (json && is_new)
-        t = sent_new(s, kind, name);
+        t = sent_of(s, kind, name, true);
     if (!json || !t) {
         json_decref(json);
         return;
@@ -238,7 +217,7 @@ static void find_gone(struct resources *s)
             continue;
         }
         tell(s, MAIL_OBJECT, t, NULL);
-        sent_free(s, t);
+        keys_free(&s->sent, &t->keyed);
     }
 }
 
@@ -413,7 +392,7 @@ static void on_mail(uv_poll_t *mail, int status, int events)
             s->term = m->what == MAIL_QUIET ? 0 : m->status;
             break;
         case MAIL_TELL:
-            t = sent_find(s, m->kind, m->name);
+            t = sent_of(s, m->kind, m->name, false);
             if (!t)
                 break;
             t->revision = UINT64_MAX;
@@ -496,7 +475,6 @@ struct resources *resources_free(struct resources *s)
         return NULL;
     s->h->resources = NULL;
     forget_sent(s);
-    keys_deinit(&s->sent);
     free(s);
     return NULL;
 }

@@ -36,7 +36,7 @@
 
 struct setting {
     struct canned_server server;
-    struct resource_api api;
+    struct kube_client api;
     struct projection projection;
     struct kind_watch watch;
     struct err e;
@@ -45,7 +45,7 @@ struct setting {
 static void begin(struct setting *s, const char *const *answers, size_t n)
 {
     memset(s, 0, sizeof(*s));
-    canned_kube_start(&s->server, &s->api.client, answers, n);
+    canned_kube_start(&s->server, &s->api, answers, n);
     projection_init(&s->projection);
     kind_watch_init(&s->watch, &s->api, &s->projection, &mesh_edge_kind);
 }
@@ -56,7 +56,7 @@ static void end(struct setting *s, const char *asked)
     canned_server_join(&s->server);
     assert_string_equal(s->server.asked, asked);
     projection_reset(&s->projection);
-    kube_client_deinit(&s->api.client);
+    kube_client_deinit(&s->api);
 }
 
 static int tend(struct setting *s, nsec_t now)
@@ -72,7 +72,7 @@ static void follow(struct setting *s)
 
     assert_non_null(s->watch.stream);
     while (!remote_http_has_ended(s->watch.stream, &over, &e))
-        remote_http_wait(s->api.client.http, -1, 1000);
+        remote_http_wait(s->api.http, -1, 1000);
 }
 
 static bool is_there(const struct setting *s, const char *name)

@@ -28,7 +28,7 @@
 /* One server that gives one answer, and who asks it. */
 struct setting {
     struct canned_server server;
-    struct resource_api api;
+    struct kube_client api;
     json_t *answer;
     struct err e;
 };
@@ -36,7 +36,7 @@ struct setting {
 static void begin(struct setting *s, const char *const *answers, size_t n)
 {
     memset(s, 0, sizeof(*s));
-    canned_kube_start(&s->server, &s->api.client, answers, n);
+    canned_kube_start(&s->server, &s->api, answers, n);
 }
 
 static const char *const done[] = {DONE};
@@ -65,7 +65,7 @@ static void end(struct setting *s, const char *asked, const char *type, const ch
     if (type)
         assert_non_null(strstr(s->server.got, type));
     json_decref(s->answer);
-    kube_client_deinit(&s->api.client);
+    kube_client_deinit(&s->api);
 }
 
 /* ---- the Lease ------------------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ static void test_watch(void **state)
     assert_int_equal(
         resource_api_watch(&s.api, &mesh_edge_kind, "12", count_line, &n, &stream, &s.e), 0);
     while (!remote_http_has_ended(stream, &over, &s.e))
-        remote_http_wait(s.api.client.http, -1, 1000);
+        remote_http_wait(s.api.http, -1, 1000);
     assert_int_equal(over.r, 0);
     assert_int_equal(n, 2);
     remote_http_close(stream);
@@ -249,7 +249,7 @@ static void test_event(void **state)
     assert_string_equal(
         json_string_value(json_object_get(json_object_get(sent, "involvedObject"), "uid")), "u-1");
     json_decref(sent);
-    kube_client_deinit(&s.api.client);
+    kube_client_deinit(&s.api);
 }
 
 /* Every digit of @form is one in @text, and all else is the same. */

@@ -45,7 +45,7 @@ static void mail_drop(struct list *link)
 
 /* ---- reading the resources of one kind ------------------------------------------------------- */
 
-void kind_watch_init(struct kind_watch *k, struct resource_api *api, struct projection *projection,
+void kind_watch_init(struct kind_watch *k, struct kube_client *api, struct projection *projection,
     const struct object_kind *kind)
 {
     *k = (struct kind_watch){.api = api, .projection = projection, .kind = kind};
@@ -154,7 +154,7 @@ struct writer {
     struct worker *worker;       /* owns; takes mail and writes; NULL: it did not start */
 
     /* The thread's. */
-    struct resource_api api;
+    struct kube_client api;
     struct leader leader;
     struct projection projection;
     struct kind_watch kinds[OBJECT_KINDS_MAX];
@@ -526,7 +526,7 @@ static void run(struct worker *worker, void *ctx)
     while (!worker_is_ending(worker)) {
         take_mail(w);
         /* Also while there is more to do: it takes in what the watches tell. */
-        remote_http_wait(w->api.client.http, worker_fd(worker), turn(w, clock_now()) ? 0 : WAIT_MS);
+        remote_http_wait(w->api.http, worker_fd(worker), turn(w, clock_now()) ? 0 : WAIT_MS);
     }
     if (leader_is_leading(&w->leader, clock_now()))
         (void)write_lease(w, true, &e);
@@ -545,7 +545,7 @@ int writer_start(struct writer **ret, const struct writer_config *config, struct
     leader_init(&w->leader, config->me);
     for (unsigned i = 0; object_kinds[i]; i++)
         kind_watch_init(&w->kinds[i], &w->api, &w->projection, object_kinds[i]);
-    r = kube_client_init(&w->api.client, config->where, e);
+    r = kube_client_init(&w->api, config->where, e);
     if (r == 0) {
         r = worker_start(&w->worker,
             &(struct worker_config){.name = "resources", .loop = run, .drop = mail_drop, .ctx = w});
@@ -582,7 +582,7 @@ struct writer *writer_stop(struct writer *w)
     if (!w)
         return NULL;
     w->worker = worker_stop(w->worker);
-    kube_client_deinit(&w->api.client);
+    kube_client_deinit(&w->api);
     free(w);
     return NULL;
 }

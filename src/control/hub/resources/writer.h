@@ -102,7 +102,7 @@ struct writer *writer_stop(struct writer *w);
 #define KIND_WATCH_PAUSE (1 * NSEC_PER_SEC)
 
 struct kind_watch {
-    struct resource_api *api;      /* pins */
+    struct kube_client *api;       /* pins */
     struct projection *projection; /* pins */
     const struct object_kind *kind;
     struct remote_http_stream *stream;    /* owns; NULL: to be opened */
@@ -112,7 +112,7 @@ struct kind_watch {
 };
 
 /** kind_watch_init() - nothing is read yet. */
-void kind_watch_init(struct kind_watch *k, struct resource_api *api, struct projection *projection,
+void kind_watch_init(struct kind_watch *k, struct kube_client *api, struct projection *projection,
     const struct object_kind *kind);
 
 /**

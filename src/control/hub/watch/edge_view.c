@@ -5,6 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool edge_pair_find(struct edge_pair *ret, const struct model_network *net, const char *name)
+{
+    const char *middle = strstr(name, "--");
+    char first[NAME_MAX_LEN + 1];
+
+    if (!middle || middle - name > NAME_MAX_LEN)
+        return false;
+    memcpy(first, name, (size_t)(middle - name));
+    first[middle - name] = '\0';
+    ret->nodes[0] = model_find_node(net, first);
+    ret->nodes[1] = model_find_node(net, middle + 2);
+    return ret->nodes[0] && ret->nodes[1];
+}
+
 void edge_pairs_deinit(struct edge_pairs *p)
 {
     free(p->items);

@@ -17,6 +17,10 @@ struct edge_pair {
     const struct model_node *nodes[2];
 };
 
+/** edge_pair_find() - the nodes that "NAME--NAME" names, in the order there; false: not both are.
+ */
+bool edge_pair_find(struct edge_pair *ret, const struct model_network *net, const char *name);
+
 struct edge_pairs {
     struct edge_pair *items; /* owns; sorted by name, each once */
     size_t n;

@@ -21,7 +21,8 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     store       a read of a hub beside 1,000 machines a second that are taken in, and, with
                 $WEFT_BEFORE, that of another program
     scale       a hub with a fleet of --nodes machines that join, watch and report: joins, memory,
-                rest, and how soon the last of them is told of a change
+                rest, and how soon the last of them is told of a change; with $WEFT_BEFORE
+                beside the hub of that program
     reconcile   an agent's pass over 1,000 peers: the first, one without news, one with a change,
                 and what each of them writes
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
@@ -126,7 +127,7 @@ def part_store(args) -> dict:
 
 def part_scale(args) -> dict:
     scale = _module(HERE / "scale/scale.py")
-    return {"scale": {"weft": scale.measure(args.nodes, args.nodes // 10, 130, 200)}}
+    return {"scale": scale.measure(args.nodes, args.nodes // 10, 130, 200)}
 
 
 def part_reconcile(args) -> dict:
@@ -143,7 +144,8 @@ REFERENCES = {"plan": "measured", "hierarchical": hierarchical.REFERENCE, "paths
               "qos": qos.REFERENCE, "hub": "wireguard-go hub",
               "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",
-              "scale": "weft", "beside 1": "alone", "beside 10": "alone"}
+              "scale": "before" if os.environ.get("WEFT_BEFORE") else "weft",
+              "beside 1": "alone", "beside 10": "alone"}
 
 
 def machine() -> dict[str, object]:

@@ -1,6 +1,7 @@
 """scale - a hub with a fleet of fake nodes (main.c): joins, memory, rest, news told to all.
 
-    scale.py [NODES [LATE [IDLE_S [CHANGES]]]]     prints JSON; needs root; $WEFT or build/weft
+    scale.py [NODES [LATE [IDLE_S [CHANGES]]]]     prints JSON; needs root; $WEFT or build/weft,
+                                                   and $WEFT_BEFORE, a program to compare with
 
                  wire
         fleet ---------- hub       both on the cores that this process may use: $CORES
@@ -48,7 +49,18 @@ ROUTES = [
 ]
 
 
-def measure(nodes: int, late: int, idle_s: int, changes: int) -> dict[str, float]:
+def measure(nodes: int, late: int, idle_s: int, changes: int) -> dict[str, dict[str, float]]:
+    """The fleet with the hub of each program, one after the other."""
+    programs = {"weft": WEFT}
+    if "WEFT_BEFORE" in os.environ:
+        programs["before"] = Path(os.environ["WEFT_BEFORE"]).resolve()
+    return {name: measure_hub(program, nodes, late, idle_s, changes)
+            for name, program in programs.items()}
+
+
+def measure_hub(
+    program: Path, nodes: int, late: int, idle_s: int, changes: int
+) -> dict[str, float]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (Lab.from_text(TOPOLOGY, capture=False) as lab,
@@ -57,11 +69,11 @@ def measure(nodes: int, late: int, idle_s: int, changes: int) -> dict[str, float
         for name, command in ROUTES:
             hosts[name].run(command.split(), quiet=True)
         hub = hosts["hub"].spawn(
-            [WEFT, "hub", "up", "--public", "10.9.0.2", "--cidr4", "10.42.0.0/16", "--state",
+            [program, "hub", "up", "--public", "10.9.0.2", "--cidr4", "10.42.0.0/16", "--state",
              f"{top}/state", "--socket", f"{top}/sock", "--log-level", "error"],
             name="hub", allow=[".*"])
         wait_for(lambda: any("is up" in line for line in hub.lines()), 10, "the hub")
-        token = hosts["hub"].run([WEFT, "token", "new", "--uses", nodes + late, "--ttl", "1h",
+        token = hosts["hub"].run([program, "token", "new", "--uses", nodes + late, "--ttl", "1h",
                                   "--socket", f"{top}/sock"], quiet=True).out.strip()
         fleet = hosts["fleet"].spawn([FLEET, token, hub.pid, INTERFACE, nodes, late, idle_s,
                                       changes], name="fleet", allow=[".*"])

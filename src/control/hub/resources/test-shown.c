@@ -1,0 +1,290 @@
+/*
+ * test-shown.c - what the hub shows as resources of Kubernetes, and what people wish there, with
+ * the thread that writes, and an API server that is only as much of one as it takes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "hub/resources/projection.h"
+#include "hub/resources/resource.h"
+#include "hub/resources/resource_api.h"
+#include "hub/resources/resources.h"
+#include "hub/resources/writer.h"
+#include "os/clock.h"
+#include "store/store.h"
+#include "test/support/fake_kube.h"
+#include "test/support/sample_hub.h"
+
+#define EDGE "meshedges/default.a--b"
+
+static struct sample_hub hub;
+static struct fake_kube *kube;
+static struct resources *shown;
+static uv_timer_t wake;
+
+static void on_wake(uv_timer_t *timer)
+{
+}
+
+static void start_showing(void)
+{
+    char where[128];
+    struct err e = ERR_NULL;
+    char path[96];
+
+    (void)snprintf(path, sizeof(path), "%s/kubeconfig", hub.dir);
+    fake_kube_write_config(kube, path);
+    (void)snprintf(where, sizeof(where), "?namespace=weft&kubeconfig=%s", path);
+    if (resources_start(&shown, &hub.loop, &hub.hub->handlers, where, &e) != 0)
+        fail_msg("%s", err_text(&e));
+}
+
+static int begin(void **state)
+{
+    sample_hub_begin(&hub);
+    sample_hub_add_node(&hub, "a");
+    sample_hub_add_node(&hub, "b");
+    kube = fake_kube_start();
+    (void)uv_timer_init(&hub.loop, &wake);
+    (void)uv_timer_start(&wake, on_wake, 5, 5);
+    return 0;
+}
+
+static int end(void **state)
+{
+    resources_stop(shown);
+    resources_stop(shown);
+    uv_close((uv_handle_t *)&wake, NULL);
+    sample_hub_close(&hub);
+    sample_hub_remove_dir(&hub);
+    fake_kube_stop(kube);
+    return 0;
+}
+
+/* The resources go before the hub whose handlers judge. */
+static void stop_showing(void)
+{
+    resources_stop(shown);
+    (void)uv_run(&hub.loop, UV_RUN_NOWAIT);
+    (void)uv_run(&hub.loop, UV_RUN_NOWAIT);
+    shown = resources_free(shown);
+}
+
+static void turn(void)
+{
+    (void)uv_run(&hub.loop, UV_RUN_ONCE);
+    store_wait(hub.hub->store);
+}
+
+#define run_until(condition)                                                                       \
+    do {                                                                                           \
+        nsec_t deadline = clock_now() + 30 * NSEC_PER_SEC;                                         \
+        while (!(condition)) {                                                                     \
+            if (clock_now() >= deadline)                                                           \
+                fail_msg("never: %s", #condition);                                                 \
+            turn();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+static bool is_there(const char *path)
+{
+    json_t *resource = fake_kube_get(kube, path);
+
+    json_decref(resource);
+    return resource != NULL;
+}
+
+/* Is that in the resource, as text? */
+static bool has(const char *path, const char *words)
+{
+    json_t *resource = fake_kube_get(kube, path);
+    char *text = json_dumps(resource, JSON_COMPACT | JSON_SORT_KEYS);
+    bool is_it = text && strstr(text, words);
+
+    free(text);
+    json_decref(resource);
+    return is_it;
+}
+
+static void ask(const char *method, const char *path, const char *body, int status)
+{
+    assert_int_equal(
+        sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, method, path, body, NULL), status);
+}
+
+static void set_edge(const char *path)
+{
+    char body[256];
+
+    (void)snprintf(body, sizeof(body),
+        "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\"},\"spec\":{\"nodes\":[\"a\",\"b\"],"
+        "\"path\":\"%s\"}}",
+        path);
+    ask("PUT", "/v1/networks/default/objects/MeshEdge/a--b", body, 200);
+}
+
+/* Does the hub have the edge with that path? */
+static bool hub_has(enum edge_path path)
+{
+    const struct model_edge *edge = model_find_edge(sample_hub_network(&hub), "a", "b");
+
+    return edge && edge->spec.path == path;
+}
+
+static bool hub_has_none(void)
+{
+    return model_find_edge(sample_hub_network(&hub), "a", "b") == NULL;
+}
+
+static const struct resource_counts *counts(void)
+{
+    return hub.hub->handlers.resources;
+}
+
+static bool is_told(const char *path, const char *words)
+{
+    json_t *json = NULL;
+    bool is_it;
+    char *text;
+
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "GET", path, NULL, &json), 200);
+    text = json_dumps(json, JSON_COMPACT);
+    is_it = strstr(text, words) != NULL;
+    free(text);
+    json_decref(json);
+    return is_it;
+}
+
+/* What the hub has is there, what it changes changes there, and what it removes goes. */
+static void test_what_is_shown(void **state)
+{
+    start_showing();
+    run_until(is_there("networks/default") && is_there("nodes/default.a") &&
+              is_there("nodes/default.b") && is_there("nodes/default.hub"));
+    assert_true(has("networks/default", "\"cidr4\":\"10.77.0.0/16\""));
+    assert_true(has("nodes/default.a", "\"publicKey\":"));
+    assert_true(has("nodes/default.a", RESOURCE_FINALIZER));
+    assert_true(has("nodes/default.a", RESOURCE_SPEC));
+    assert_false(is_there(EDGE));
+    run_until(has("nodes/default.b", "\"conditions\":"));
+    assert_true(atomic_load(&counts()->is_leading));
+    assert_true(atomic_load(&counts()->n_applied) >= 4);
+    assert_true(atomic_load(&counts()->n_status) >= 1);
+    assert_int_equal(atomic_load(&counts()->n_failed), 0);
+    assert_int_equal(atomic_load(&counts()->n_requests), 0);
+    set_edge("relay");
+    run_until(has(EDGE, "\"path\":\"relay\""));
+    run_until(has(EDGE, "\"state\":"));
+    set_edge("off");
+    run_until(has(EDGE, "\"path\":\"off\""));
+    ask("DELETE", "/v1/networks/default/objects/MeshEdge/a--b", NULL, 204);
+    run_until(!is_there(EDGE));
+    ask("DELETE", "/v1/networks/default/nodes/b", NULL, 204);
+    run_until(!is_there("nodes/default.b"));
+    assert_true(is_there("nodes/default.a"));
+    assert_int_equal(atomic_load(&counts()->n_requests), 0);
+    /* It gives the Lease back. */
+    assert_string_not_equal(fake_kube_holder(kube), "");
+    stop_showing();
+    assert_null(counts());
+    assert_string_equal(fake_kube_holder(kube), "");
+}
+
+/* A person makes an edge, changes it and deletes it: the hub does so. */
+static void test_wishes(void **state)
+{
+    start_showing();
+    run_until(is_there("nodes/default.a") && is_there("nodes/default.b"));
+    fake_kube_put(
+        kube, EDGE, "kubectl", json_pack("{s:[s, s], s:s}", "nodes", "a", "b", "path", "off"));
+    run_until(hub_has(EDGE_PATH_OFF));
+    run_until(has(EDGE, RESOURCE_FINALIZER));
+    assert_true(is_told("/v1/audit?limit=100", "\"actor\":\"kubernetes:claimed:kubectl\""));
+    run_until(has(EDGE, "\"status\":\"True\",\"type\":\"Accepted\""));
+    fake_kube_put(kube, EDGE, "kubectl", json_pack("{s:s}", "path", "relay"));
+    run_until(hub_has(EDGE_PATH_RELAY));
+    fake_kube_delete(kube, EDGE);
+    run_until(hub_has_none());
+    run_until(!is_there(EDGE));
+    assert_true(is_told("/v1/audit?limit=100", "\"actor\":\"kubernetes\""));
+    assert_int_equal(atomic_load(&counts()->n_requests), 3);
+    assert_int_equal(atomic_load(&counts()->n_refused), 0);
+    stop_showing();
+}
+
+/* What the hub refuses it says so of, once, and does not do. */
+static void test_wishes_that_are_refused(void **state)
+{
+    static const char to_hub[] = "meshedges/default.a--hub";
+
+    start_showing();
+    run_until(is_there("nodes/default.a") && is_there("nodes/default.hub"));
+    fake_kube_put(
+        kube, to_hub, "kubectl", json_pack("{s:[s, s], s:s}", "nodes", "a", "hub", "path", "off"));
+    run_until(fake_kube_has_event(kube, "Refused", "an edge to the hub cannot be off"));
+    run_until(has(to_hub, "an edge to the hub cannot be off"));
+    run_until(has(to_hub, "\"status\":\"False\",\"type\":\"Accepted\""));
+    assert_int_equal(atomic_load(&counts()->n_refused), 1);
+    assert_null(model_find_edge(sample_hub_network(&hub), "a", "hub"));
+    fake_kube_delete(kube, "nodes/default.hub");
+    run_until(fake_kube_has_event(kube, "Refused", "is the hub itself"));
+    assert_int_equal(atomic_load(&counts()->n_refused), 2);
+    assert_non_null(model_find_node(sample_hub_network(&hub), "hub"));
+    stop_showing();
+}
+
+/* A person owns a field; the hub says so, and leaves it. */
+static void test_a_conflict(void **state)
+{
+    start_showing();
+    set_edge("relay");
+    run_until(has(EDGE, "\"path\":\"relay\""));
+    fake_kube_put(kube, EDGE, "kubectl", json_pack("{s:s}", "path", "relay"));
+    set_edge("off");
+    run_until(fake_kube_has_event(kube, "Conflict", "kubectl"));
+    assert_true(has(EDGE, "\"path\":\"relay\""));
+    assert_true(hub_has(EDGE_PATH_OFF));
+    assert_int_equal(atomic_load(&counts()->n_conflicts), 1);
+    run_until(has(EDGE, "\"reason\":\"Conflict\""));
+    stop_showing();
+}
+
+/* Another hub of the store shows them, and then does not any more. */
+static void test_another_hub_leads(void **state)
+{
+    fake_kube_hold(kube, "other");
+    start_showing();
+    for (unsigned i = 0; i < 100; i++)
+        turn();
+    assert_false(atomic_load(&counts()->is_leading));
+    assert_false(is_there("networks/default"));
+    assert_string_equal(fake_kube_holder(kube), "other");
+    fake_kube_hold(kube, "");
+    run_until(is_there("networks/default"));
+    assert_true(atomic_load(&counts()->is_leading));
+    /* One that has it is not hindered. */
+    fake_kube_hold(kube, "other");
+    run_until(!atomic_load(&counts()->is_leading));
+    stop_showing();
+    assert_string_equal(fake_kube_holder(kube), "other");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_is_shown, begin, end),
+        cmocka_unit_test_setup_teardown(test_wishes, begin, end),
+        cmocka_unit_test_setup_teardown(test_wishes_that_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_conflict, begin, end),
+        cmocka_unit_test_setup_teardown(test_another_hub_leads, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

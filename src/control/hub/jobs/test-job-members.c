@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base/text.h"
@@ -363,6 +364,17 @@ static void test_places_in_the_next_run(void **state)
     job_members_deinit(&m);
 }
 
+/* It alone has a place, of one. */
+static void check_names_kept(const struct job_members *m, const char *name)
+{
+    struct str out = STR_NULL;
+
+    assert_true(job_members_is_full(m, "other", 1, 100 * NSEC_PER_SEC, &out));
+    assert_string_equal(str_text(&out), name);
+    assert_false(job_members_is_full(m, name, 1, 100 * NSEC_PER_SEC, &out));
+    str_deinit(&out);
+}
+
 static void check_names(struct job_members *m, int at_s, const char *names)
 {
     char buf[8] = "";
@@ -403,6 +415,18 @@ static void test_names_are_written_down(void **state)
     job_members_deinit(&m);
 }
 
+/* The longest name that a node may have keeps its place like any other. */
+static void test_a_long_name(void **state)
+{
+    struct job_members m = {.names = NULL};
+    char name[NAME_MAX_LEN + 1] = "";
+
+    memset(name, 'n', NAME_MAX_LEN);
+    job_members_keep(&m, name, 100 * NSEC_PER_SEC);
+    check_names_kept(&m, name);
+    job_members_deinit(&m);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -419,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_a_place_of_one_that_is_silent),
         cmocka_unit_test(test_places_in_the_next_run),
         cmocka_unit_test(test_names_are_written_down),
+        cmocka_unit_test(test_a_long_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,7 @@ struct fixture {
     struct job_network *net;
     struct job *job;
     unsigned n_broken;
+    char why[512]; /* the last one cannot be understood */
     struct err e;
 };
 
@@ -51,7 +52,10 @@ static nsec_t test_clock(void)
 
 static void on_damaged(void *ctx, const char *key, const char *why)
 {
-    ((struct fixture *)ctx)->n_broken++;
+    struct fixture *f = ctx;
+
+    f->n_broken++;
+    (void)snprintf(f->why, sizeof(f->why), "%s", why);
 }
 
 static void on_written(void *ctx, const char *key)
@@ -429,6 +433,47 @@ static void test_a_hostile_process(void **state)
     close_jobs(f);
 }
 
+/* What a process cannot read is set aside, with its words, as far as they can be shown. */
+static void test_what_a_process_cannot_read(void **state)
+{
+    struct fixture *f = *state;
+    struct rdzv_wire m;
+    uint8_t words[300];
+
+    open_job(f);
+    memset(words, 'x', sizeof(words));
+    words[0] = '\n';
+    m = put_of(f, "name", 1);
+    m.type = RDZV_WIRE_DAMAGED;
+    m.data = words;
+    m.len = sizeof(words);
+    assert_true(take(f, &m));
+    assert_int_equal(f->n_broken, 1);
+    assert_int_equal(strlen(f->why), 200);
+    assert_memory_equal(f->why, "?xxx", 4);
+    m.len = 3;
+    assert_true(take(f, &m));
+    assert_string_equal(f->why, "?xx");
+    close_jobs(f);
+}
+
+/* The ports of a job that cannot be opened are counted, to be tried again. */
+static void test_ports_that_cannot_be_opened(void **state)
+{
+    const struct endpoint at[2] = {{.port = 29600}, {.port = 29600}};
+    struct job_ports ports;
+    struct err e = ERR_NULL;
+
+    job_ports_init(&ports);
+    for (unsigned i = 1; i < 3; i++) {
+        assert_true(job_ports_open(&ports, "no-such-one", false, at, 2, &e) < 0);
+        assert_int_equal(ports.n_failures, i);
+    }
+    assert_int_equal(job_ports_open(&ports, "no-such-one", false, at, 0, &e), 0);
+    assert_int_equal(ports.n_failures, 0);
+    job_ports_close(&ports);
+}
+
 /* Of a run that is over nothing is found again, whenever the hub dies; and it goes bit by bit. */
 static void test_a_run_is_over(void **state)
 {
@@ -570,6 +615,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_a_run_begins, set_up_late, tear_down),
         cmocka_unit_test_setup_teardown(test_half_a_blob, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hostile_process, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_a_process_cannot_read, set_up, tear_down),
+        cmocka_unit_test(test_ports_that_cannot_be_opened),
         cmocka_unit_test_setup_teardown(test_a_run_is_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_loading, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_noise_on_the_pipe, set_up, tear_down),

@@ -308,16 +308,16 @@ static bool parse(const struct connection *c, struct asked *a)
     const char *end = strstr(c->space, "\r\n\r\n");
     const char *length = strstr(c->space, "Content-Length: ");
     size_t n = length && length < end ? strtoul(length + 16, NULL, 10) : 0;
-    char target[2048];
-    char *query;
+    const char *target = c->space + strcspn(c->space, " ") + 1;
+    size_t path_len = strcspn(target, "? ");
+    const char *query = target[path_len] == '?' ? target + path_len + 1 : "";
 
     if (!end || c->len < (size_t)(end + 4 - c->space) + n)
         return false;
     *a = (struct asked){.body = NULL};
-    (void)sscanf(c->space, "%7s %2047s", a->method, target);
-    query = strchr(target, '?');
-    (void)snprintf(a->query, sizeof(a->query), "%.1000s", query ? query + 1 : "");
-    (void)snprintf(a->path, sizeof(a->path), "%.*s", (int)strcspn(target, "?"), target);
+    (void)snprintf(a->method, sizeof(a->method), "%.*s", (int)(strcspn(c->space, " ")), c->space);
+    (void)snprintf(a->query, sizeof(a->query), "%.*s", (int)strcspn(query, " "), query);
+    (void)snprintf(a->path, sizeof(a->path), "%.*s", (int)path_len, target);
     a->body = n > 0 ? json_loadb(end + 4, n, 0, NULL) : NULL;
     return true;
 }

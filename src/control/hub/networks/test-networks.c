@@ -14,6 +14,10 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "hub/model/ipam.h"
+#include "hub/networks/networks.h"
+#include "os/clock.h"
+#include "store/store.h"
 #include "test/support/sample_hub.h"
 
 static int ask(struct sample_hub *s, const char *method, const char *path, const char *body)
@@ -164,6 +168,273 @@ static void test_refresh(void **state)
     sample_hub_end(&s);
 }
 
+/* ---- networks of other hubs ------------------------------------------------------------------ */
+
+static void put(
+    struct sample_hub *s, enum record_kind kind, const char *network, const char *name, char *value)
+{
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = record_key(key, kind, network, name),
+        .value = value,
+        .expect = STORE_EXPECT_ANY};
+    struct err e = ERR_NULL;
+
+    assert_non_null(value);
+    assert_int_equal(store_now_commit(s->hub->store, &op, 1, 1, NULL, NULL, &e), 0);
+    free(value);
+    store_wait(s->hub->store);
+}
+
+/* Another hub of the store, "far", has made the network "lab", and three nodes are in it. */
+static const struct model_network *make_far_network(struct sample_hub *s)
+{
+    struct network_maker maker = {.key = {{3}}};
+    struct network spec = model_find_network(&s->hub->model, "default")->spec;
+
+    (void)snprintf(maker.name, sizeof(maker.name), "far");
+    (void)snprintf(spec.meta.name, sizeof(spec.meta.name), "lab");
+    assert_int_equal(ip_prefix_parse(&spec.cidr4, "10.61.0.0/16", NULL), 0);
+    assert_int_equal(ip_prefix_parse(&spec.cidr6, "fd61::/64", NULL), 0);
+    put(s, RECORD_NETWORK, "lab", "", record_network_encode(&spec, &maker));
+    put(s, RECORD_IPAM, "lab", "", record_ipam_encode(5, 4));
+    return model_find_network(&s->hub->model, "lab");
+}
+
+/* As the loop does each second, until it has joined or not. */
+static void join(struct sample_hub *s)
+{
+    struct networks *n = &s->hub->networks;
+
+    n->join_at = 0;
+    if (networks_join(n, clock_now()))
+        while (n->adding[0])
+            (void)uv_run(&s->loop, UV_RUN_ONCE);
+    store_wait(s->hub->store);
+}
+
+static void test_a_network_is_joined(void **state)
+{
+    const struct model_network *net;
+    char address[IP_ADDR_TEXT_MAX];
+    struct x25519_secret secret;
+    struct err e = ERR_NULL;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    assert_false(networks_join(&s.hub->networks, clock_now()));
+    net = make_far_network(&s);
+    assert_null(net->own);
+    join(&s);
+    assert_non_null(net->own);
+    assert_string_equal(net->own->spec.meta.name, s.hub->model.self);
+    assert_string_equal(ip_addr_format(&net->own->spec.address4, address), "10.61.0.5");
+    assert_int_equal(net->own->spec.hub->api_port, 8443);
+    assert_int_equal(net->ipam.next, 6);
+    assert_int_equal(net->ipam.high, 5);
+    assert_true(has_key(&s, "lab"));
+    assert_int_equal(networks_key(&s.hub->networks, "lab", &net->own->spec.key, &secret, &e), 0);
+    assert_int_equal(s.hub->networks.join_failure.code, 0);
+    /* There is nothing more to be joined. */
+    assert_false(networks_join(&s.hub->networks, clock_now()));
+    sample_hub_end(&s);
+}
+
+static void expect_no_joining(struct sample_hub *s, const char *words)
+{
+    join(s);
+    assert_null(model_find_network(&s->hub->model, "lab")->own);
+    if (!strstr(err_text(&s->hub->networks.join_failure), words))
+        fail_msg("%s", err_text(&s->hub->networks.join_failure));
+    assert_true(s->hub->networks.join_at > clock_now());
+    /* Not before the pause is over. */
+    assert_false(networks_join(&s->hub->networks, clock_now()));
+}
+
+static void put_node(struct sample_hub *s, const char *name, unsigned number, bool is_hub)
+{
+    static const struct token_hash none;
+    struct node_hub places = {.n_endpoints = 1, .api_port = 8443};
+    const struct model_network *net = model_find_network(&s->hub->model, "lab");
+    struct node node = {
+        .key = {{9, (uint8_t)number, (uint8_t)(number >> 8)}}, .hub = is_hub ? &places : NULL};
+
+    assert_int_equal(endpoint_parse(&places.endpoints[0], "203.0.113.9:51820", NULL), 0);
+    (void)snprintf(node.meta.name, sizeof(node.meta.name), "%s", name);
+    (void)snprintf(node.meta.network, sizeof(node.meta.network), "lab");
+    node.address4 = ipam_address(&net->spec.cidr4, number);
+    node.address6 = ipam_address(&net->spec.cidr6, number);
+    put(s, RECORD_NODE, "lab", name, record_node_encode(&node, &none));
+    assert_non_null(model_find_node(net, name));
+}
+
+/* Another node has this hub's name; as many hubs as may be are there; the key's file is none. */
+static void test_a_network_that_cannot_be_joined(void **state)
+{
+    char path[128];
+    struct sample_hub s;
+    FILE *f;
+
+    sample_hub_begin(&s);
+    (void)make_far_network(&s);
+    put_node(&s, s.hub->model.self, 20, false);
+    expect_no_joining(&s, "has a node \"hub\" already, with another key than this hub has");
+    assert_int_equal(ask(&s, "DELETE", "/v1/networks/lab/nodes/hub", NULL), 204);
+    for (unsigned i = 0; i < NETWORKS_HUBS_MAX; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "far-%u", i);
+        put_node(&s, name, 30 + i, true);
+    }
+    expect_no_joining(&s, "hubs, and no more fit");
+    assert_int_equal(ask(&s, "DELETE", "/v1/networks/lab/nodes/far-0", NULL), 204);
+    (void)snprintf(path, sizeof(path), "%s/keys/lab.key", s.dir);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    (void)fputs("no key", f);
+    (void)fclose(f);
+    expect_no_joining(&s, "is no key: put a copy in its place");
+    assert_int_equal(unlink(path), 0);
+    join(&s);
+    assert_non_null(model_find_network(&s.hub->model, "lab")->own);
+    sample_hub_end(&s);
+}
+
+/* ---- what goes with a network -----------------------------------------------------------------
+ */
+
+static int count_one(void *ctx, const struct store_item *item)
+{
+    *(unsigned *)ctx += strstr(item->key, "lab") != NULL;
+    return 0;
+}
+
+static unsigned count_records(struct sample_hub *s, const char *prefix)
+{
+    struct err e = ERR_NULL;
+    unsigned n = 0;
+
+    assert_int_equal(store_now_list(s->hub->store, prefix, count_one, &n, NULL, &e), 0);
+    return n;
+}
+
+static void on_removed(void *ctx, int r, const struct err *e)
+{
+    *(int *)ctx = r;
+}
+
+/* More records than one commit removes; of the network nothing is left, and of others all. */
+static void test_all_of_a_network_goes(void **state)
+{
+    static const char edge[] = "/v1/networks/lab/objects/MeshEdge/n1--n2";
+    const struct model_network *net;
+    struct err e = ERR_NULL;
+    struct sample_hub s;
+    int r = 1;
+
+    sample_hub_begin(&s);
+    sample_hub_add_node(&s, "lab-of-another");
+    net = make_far_network(&s);
+    join(&s);
+    for (unsigned i = 1; i <= 1100; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        put_node(&s, name, 100 + i, false);
+    }
+    assert_int_equal(ask(&s, "PUT", edge,
+                         "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"n1--n2\"},\"spec\":{"
+                         "\"nodes\":[\"n1\",\"n2\"],\"path\":\"off\"}}"),
+        200);
+    put(&s, RECORD_REPORT, "lab", "n1", strdup("{}"));
+    /* Who asks for it is named for all of it. */
+    audit_act(&s.hub->audit, "admin:ci", &(struct ip_addr){{0}});
+    assert_int_equal(networks_remove(&s.hub->networks, net, on_removed, &r, &e), 0);
+    assert_int_equal(networks_remove(&s.hub->networks, net, on_removed, &r, &e), -EAGAIN);
+    assert_string_equal(s.hub->audit.by.actor, "admin:ci");
+    audit_act_hub(&s.hub->audit);
+    store_wait(s.hub->store);
+    assert_int_equal(r, 0);
+    assert_null(model_find_network(&s.hub->model, "lab"));
+    assert_int_equal(count_records(&s, "node/lab/"), 0);
+    assert_int_equal(count_records(&s, "network/"), 0);
+    assert_int_equal(count_records(&s, "ipam/"), 0);
+    assert_int_equal(count_records(&s, "edge/"), 0);
+    assert_int_equal(count_records(&s, "report/lab"), 0);
+    assert_non_null(sample_hub_node(&s, "lab-of-another"));
+    sample_hub_end(&s);
+}
+
+/* ---- the hub's own node -----------------------------------------------------------------------
+ */
+
+/* What others have said of it stays when it moves. */
+static void test_refresh_keeps_the_rest(void **state)
+{
+    static const char path[] = "/v1/networks/default/objects/Node/hub";
+    struct err e = ERR_NULL;
+    struct model_node *self;
+    struct sample_hub s;
+    json_t *node = NULL;
+    char *text;
+
+    sample_hub_begin(&s);
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET", path, NULL, &node), 200);
+    json_object_set_new(json_object_get(node, "spec"), "labels", json_pack("{s:s}", "k", "v"));
+    text = json_dumps(node, 0);
+    assert_int_equal(ask(&s, "PUT", path, text), 200);
+    free(text);
+    json_decref(node);
+    self = sample_hub_node(&s, "hub");
+    self->spec.hub->rendezvous_epoch = 7;
+    s.hub->networks.api_port = 9443;
+    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
+    store_wait(s.hub->store);
+    self = sample_hub_node(&s, "hub");
+    assert_int_equal(self->spec.hub->api_port, 9443);
+    assert_int_equal(self->spec.hub->rendezvous_epoch, 7);
+    assert_int_equal(self->spec.n_labels, 1);
+    assert_int_equal(self->spec.hub->n_endpoints, 1);
+    assert_true(self->spec.hub->has_tls_pin);
+    sample_hub_end(&s);
+}
+
+/* A network whose record cannot be understood is there all the same. */
+static void test_a_damaged_network_is_there(void **state)
+{
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    put(&s, RECORD_NETWORK, "other", "", strdup("{\"x\":"));
+    assert_int_equal(ask(&s, "POST", "/v1/networks", other), 409);
+    sample_hub_end(&s);
+}
+
+/* Blocks that nobody gives are made up: IPv4's is always the same one, IPv6's never. */
+static void test_blocks(void **state)
+{
+    const struct model_network *a;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    a = sample_hub_network(&s);
+    assert_int_equal(a->spec.cidr4.len, 16);
+    assert_int_equal(a->spec.cidr6.len, 64);
+    assert_int_equal(a->spec.cidr6.addr.b[0], 0xfd);
+    assert_int_equal(a->ipam.next, IPAM_HUB + 1);
+    assert_int_equal(ask(&s, "POST", "/v1/networks",
+                         "{\"name\":\"lab\",\"cidr4\":\"10.60.0.0/16\",\"cidr6\":"
+                         "\"fd60::/64\",\"mtu\":1300,\"topology\":\"hub\"}"),
+        201);
+    a = model_find_network(&s.hub->model, "lab");
+    assert_int_equal(a->spec.mtu, 1300);
+    assert_int_equal(a->spec.topology, TOPOLOGY_HUB);
+    assert_int_equal(a->spec.cidr6.addr.b[1], 0x60);
+    assert_string_equal(a->maker.name, "hub");
+    assert_true(x25519_public_equal(&a->maker.key, &a->public));
+    sample_hub_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +445,12 @@ int main(void)
         cmocka_unit_test(test_keys_are_held),
         cmocka_unit_test(test_held_key_is_anothers),
         cmocka_unit_test(test_refresh),
+        cmocka_unit_test(test_a_network_is_joined),
+        cmocka_unit_test(test_a_network_that_cannot_be_joined),
+        cmocka_unit_test(test_all_of_a_network_goes),
+        cmocka_unit_test(test_refresh_keeps_the_rest),
+        cmocka_unit_test(test_a_damaged_network_is_there),
+        cmocka_unit_test(test_blocks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,142 @@
+/* test-public-addresses.c - where a hub says that it is, and where it will be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "hub/networks/public_addresses.h"
+#include "os/clock.h"
+
+#define T0 (100 * NSEC_PER_SEC)
+
+static char dir[64];
+static char path[96];
+
+static int enter(void **state)
+{
+    (void)snprintf(dir, sizeof(dir), "/tmp/weft-test-places.XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/move.json", dir);
+    return 0;
+}
+
+static int leave(void **state)
+{
+    (void)unlink(path);
+    return rmdir(dir);
+}
+
+static void add(struct hub_places *places, const char *text)
+{
+    struct err e = ERR_NULL;
+
+    assert_int_equal(hub_public_parse(&places->items[places->n++], text, 51820, &e), 0);
+}
+
+/* What was announced before a hub ended is so when it is started again. */
+static void test_what_is_announced_stays(void **state)
+{
+    struct public_addresses p = {.look_up_at = 0};
+    struct hub_places next = {.n = 0};
+    struct err e = ERR_NULL;
+
+    public_addresses_load(&p, path, 51820);
+    assert_int_equal(p.next.n, 0);
+    add(&next, "203.0.113.5:4000");
+    add(&next, "hub.example.org");
+    assert_int_equal(public_addresses_write(&next, path, &e), 0);
+    public_addresses_load(&p, path, 51820);
+    assert_int_equal(p.next.n, 2);
+    assert_string_equal(p.next.items[0].text, "203.0.113.5:4000");
+    assert_false(p.next.items[0].is_name);
+    assert_string_equal(p.next.items[1].text, "hub.example.org:51820");
+    assert_true(p.next.items[1].is_name);
+    /* It stays where it is. */
+    next.n = 0;
+    assert_int_equal(public_addresses_write(&next, path, &e), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(public_addresses_write(&next, path, &e), 0);
+    add(&next, "203.0.113.5:4000");
+    assert_true(public_addresses_write(&next, "/nonexistent/move.json", &e) < 0);
+}
+
+static void test_a_damaged_file(void **state)
+{
+    struct public_addresses p = {.look_up_at = 0};
+    FILE *f = fopen(path, "we");
+
+    assert_non_null(f);
+    (void)fputs("{\"public\":[\"203.0.113.5\", 7]}", f);
+    (void)fclose(f);
+    public_addresses_load(&p, path, 51820);
+    assert_int_equal(p.next.n, 0);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
+/* A name that leads to this machine alone is none to announce; addresses are not looked up. */
+static void test_names_are_checked(void **state)
+{
+    struct hub_places next = {.n = 0};
+    struct err e = ERR_NULL;
+
+    add(&next, "203.0.113.5:4000");
+    assert_int_equal(public_addresses_check(&next, &e), 0);
+    add(&next, "localhost:4000");
+    assert_int_equal(public_addresses_check(&next, &e), -EINVAL);
+    assert_non_null(strstr(err_text(&e), "leads only to addresses at which no other machine"));
+}
+
+/* Names are looked up again each half minute; one that leads nowhere changes nothing. */
+static void test_names_are_looked_up_again(void **state)
+{
+    struct public_addresses p = {.look_up_at = 0};
+    nsec_t deadline = clock_now() + 30 * NSEC_PER_SEC;
+    struct hub_places next = {.n = 0};
+
+    add(&p.here, "203.0.113.5:4000");
+    assert_false(public_addresses_tick(&p, T0));
+    assert_null(p.task);
+    add(&p.here, "localhost:4000");
+    assert_int_equal(endpoint_parse(&p.here.items[1].at[0], "198.51.100.7:4000", NULL), 0);
+    p.here.items[1].n = 1;
+    assert_false(public_addresses_tick(&p, T0 + 30 * NSEC_PER_SEC - 1));
+    assert_null(p.task);
+    assert_false(public_addresses_tick(&p, T0 + 30 * NSEC_PER_SEC));
+    assert_non_null(p.task);
+    while (p.task) {
+        assert_true(clock_now() < deadline);
+        assert_false(public_addresses_tick(&p, T0 + 40 * NSEC_PER_SEC));
+        (void)poll(NULL, 0, 1);
+    }
+    assert_int_equal(p.here.items[1].n, 1);
+    assert_int_equal(p.here.items[1].at[0].port, 4000);
+    /* What is announced is looked up with the next tick. */
+    add(&next, "localhost:5000");
+    public_addresses_set_next(&p, &next);
+    assert_int_equal(p.next.n, 1);
+    assert_false(public_addresses_tick(&p, T0 + 41 * NSEC_PER_SEC));
+    assert_non_null(p.task);
+    public_addresses_deinit(&p);
+    assert_null(p.task);
+    public_addresses_deinit(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_is_announced_stays, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_damaged_file, enter, leave),
+        cmocka_unit_test(test_names_are_checked),
+        cmocka_unit_test(test_names_are_looked_up_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -122,7 +122,7 @@ static void test_leftovers(void **state)
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (kube_is_orphan(names[i].name, &f) != names[i].is_one)
             fail_msg("%s", names[i].name);
-    (void)kube_part_name(name, kube_writer(writer, UINT64_MAX, 7, 12), 3);
+    (void)kube_piece_name(name, kube_writer(writer, UINT64_MAX, 7, 12), 0, 3);
     assert_string_equal(name, "part-ffffffffffffffff-7-12-3");
     assert_true(kube_is_orphan(name, &f));
 }

@@ -49,22 +49,26 @@ static struct memory_item *find(struct memory *m, const char *key)
     return k ? container_of(k, struct memory_item, keyed) : NULL;
 }
 
-static int read_item(const struct memory_item *it, struct store_job *job)
+static struct store_item item_of(const struct keyed *k)
 {
-    struct store_item item = {.key = it->keyed.key,
+    const struct memory_item *it = container_of(k, const struct memory_item, keyed);
+
+    return (struct store_item){.key = k->key,
         .value = it->value,
         .value_len = strlen(it->value),
         .revision = it->revision,
         .ttl_seconds = it->ttl_seconds};
-
-    return store_job_add(job, &item);
 }
 
 static int get(struct memory *m, struct store_job *job)
 {
-    struct memory_item *it = find(m, job->key);
+    struct keyed *k = keys_find(&m->items, job->key);
+    struct store_item item;
 
-    return it ? read_item(it, job) : STORE_E_ABSENT;
+    if (!k)
+        return STORE_E_ABSENT;
+    item = item_of(k);
+    return store_job_add(job, &item);
 }
 
 static int list(struct memory *m, struct store_job *job)
@@ -77,10 +81,11 @@ static int list(struct memory *m, struct store_job *job)
     for (size_t i = 0; r == 0 && i < m->items.n; i++) {
         const struct keyed *k = m->items.items[is_up ? i : m->items.n - 1 - i];
         int side = job->from ? strcmp(k->key, job->from) : 0;
+        struct store_item item = item_of(k);
 
         if (strncmp(k->key, job->key, len) != 0 || (job->from && (is_up ? side <= 0 : side >= 0)))
             continue;
-        r = read_item(container_of(k, struct memory_item, keyed), job);
+        r = store_job_add(job, &item);
     }
     return r < 0 ? r : 0;
 }
@@ -183,6 +188,26 @@ void memory_run(struct store *s, struct store_job *job)
 uint64_t memory_revision(const struct store *s)
 {
     return container_of(s, const struct memory, base)->revision;
+}
+
+uint64_t memory_revision_of(struct store *s, const char *key)
+{
+    const struct memory_item *it = find(memory_of(s), key);
+
+    return it ? it->revision : 0;
+}
+
+int memory_walk(struct store *s, store_item_fn fn, void *ctx)
+{
+    struct memory *m = memory_of(s);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < m->items.n; i++) {
+        struct store_item item = item_of(m->items.items[i]);
+
+        r = fn(ctx, &item);
+    }
+    return r;
 }
 
 int memory_restore(struct store *s, const struct store_item *item)

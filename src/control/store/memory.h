@@ -6,11 +6,8 @@
  */
 #pragma once
 
-#include "base/clock.h"
+#include "store/store.h"
 
-struct err;
-struct store;
-struct store_item;
 struct store_job;
 
 /**
@@ -33,6 +30,12 @@ void memory_run(struct store *s, struct store_job *job);
 
 /** memory_revision() - of the last commit that changed something. */
 uint64_t memory_revision(const struct store *s);
+
+/** memory_revision_of() - that has written @key; 0: it is not there. */
+uint64_t memory_revision_of(struct store *s, const char *key);
+
+/** memory_walk() - all items, which stay as they are meanwhile. 0; or what @fn returned. */
+int memory_walk(struct store *s, store_item_fn fn, void *ctx);
 
 /** memory_restore() - add one item with its own revision, and do not log it. 0 or -ENOMEM. */
 int memory_restore(struct store *s, const struct store_item *item);

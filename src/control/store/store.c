@@ -157,6 +157,70 @@ static void free_closed_watches(struct store *s)
     }
 }
 
+/* ---- leases ---------------------------------------------------------------------------------- */
+
+struct lease {
+    struct keyed keyed;    /* in the store's leases */
+    struct heap_link link; /* in by_end */
+    uint32_t ttl_seconds;  /* how long, from the last begin */
+};
+
+/* Begin @le anew. 0 or -ENOMEM. */
+static int begin(struct store *s, struct lease *le, nsec_t now)
+{
+    return heap_set(&s->by_end, &le->link, now + le->ttl_seconds * NSEC_PER_SEC);
+}
+
+int store__set_lease(struct store *s, const char *key, uint32_t ttl_seconds, nsec_t now)
+{
+    struct keyed *k = ttl_seconds > 0 ? keys_open(&s->leases, key, sizeof(struct lease))
+                                      : keys_find(&s->leases, key);
+    struct lease *le;
+
+    if (!k)
+        return ttl_seconds > 0 ? -ENOMEM : 0;
+    le = container_of(k, struct lease, keyed);
+    if (ttl_seconds == 0) {
+        heap_remove(&s->by_end, &le->link);
+        keys_free(&s->leases, k);
+        return 0;
+    }
+    le->ttl_seconds = ttl_seconds;
+    return begin(s, le, now);
+}
+
+int store_keep(struct store *s, const char *key, nsec_t now, struct err *e)
+{
+    int r = store__check_key(key, 1, e);
+    struct keyed *k = keys_find(&s->leases, key);
+
+    if (r != 0)
+        return r;
+    /* Moving a member that is armed allocates nothing, so it cannot fail. */
+    return k && begin(s, container_of(k, struct lease, keyed), now) == 0 ? 0 : STORE_E_ABSENT;
+}
+
+nsec_t store_due(struct store *s)
+{
+    return heap_due(&s->by_end);
+}
+
+size_t store_ended(struct store *s, nsec_t now, const char **ret, size_t cap)
+{
+    size_t n = 0;
+
+    if (heap_due(&s->by_end) > now)
+        return 0;
+    /* A walk over all of them is fine: it happens only when at least one has ended. */
+    for (size_t i = 0; i < s->leases.n && n < cap; i++) {
+        const struct lease *le = container_of(s->leases.items[i], struct lease, keyed);
+
+        if (le->link.due <= now)
+            ret[n++] = le->keyed.key;
+    }
+    return n;
+}
+
 /* ---- jobs, and who asked for them ------------------------------------------------------------ */
 
 /* Most answers that one store_dispatch() gives, so that other work on the loop is not held up. */
@@ -276,7 +340,7 @@ static void take_in(struct store *s, const struct store_job *job)
         if (op->kind == STORE_OP_CHECK)
             continue;
         /* Without memory for a lease its key stays too long, which is better than too short. */
-        (void)leases_set(&s->leases, op->key, item.ttl_seconds, job->asked_at);
+        (void)store__set_lease(s, op->key, item.ttl_seconds, job->asked_at);
         if (job->took_effect[i] && !op->is_unwatched)
             tell_watches(s, &item);
     }
@@ -322,6 +386,19 @@ static void answer(struct store *s, struct store_job *job)
     store_job_free(job);
 }
 
+/* Gives the job that was handed back first; NULL: there is none. */
+static struct store_job *next_finished(struct store *s)
+{
+    struct store_job *job;
+
+    (void)pthread_mutex_lock(&s->lock);
+    job = list_first(&s->finished, struct store_job, link);
+    if (job)
+        list_remove(&job->link);
+    (void)pthread_mutex_unlock(&s->lock);
+    return job;
+}
+
 int store_fd(const struct store *s)
 {
     return s->wake_fd;
@@ -337,7 +414,7 @@ void store_dispatch(struct store *s)
     (void)wakeup_clear(s->wake_fd);
     if (s->ops->turn)
         s->ops->turn(s);
-    while (n++ < DISPATCH_MAX && (job = store__next_finished(s)))
+    while (n++ < DISPATCH_MAX && (job = next_finished(s)))
         answer(s, job);
     /* There may be more, and store__finish() wakes only for the first of those that wait. */
     if (job)
@@ -362,25 +439,6 @@ size_t store_pending(const struct store *s)
 }
 
 /* ---- what is known at once ------------------------------------------------------------------- */
-
-int store_keep(struct store *s, const char *key, nsec_t now, struct err *e)
-{
-    int r = store__check_key(key, 1, e);
-
-    if (r != 0)
-        return r;
-    return leases_keep(&s->leases, key, now) ? 0 : STORE_E_ABSENT;
-}
-
-nsec_t store_due(struct store *s)
-{
-    return leases_due(&s->leases);
-}
-
-size_t store_ended(struct store *s, nsec_t now, const char **ret, size_t cap)
-{
-    return leases_ended(&s->leases, now, ret, cap);
-}
 
 bool store_is_shared(const struct store *s)
 {

@@ -219,67 +219,6 @@ int store_log_read(const struct store_log *l, struct store_job *job)
     return 0;
 }
 
-/* ---- leases ---------------------------------------------------------------------------------- */
-
-struct lease {
-    struct keyed keyed;    /* owns the key */
-    struct heap_link link; /* in by_end */
-    uint32_t ttl_seconds;  /* how long, from the last begin */
-};
-
-/* Begin @le anew. 0 or -ENOMEM. */
-static int begin(struct leases *l, struct lease *le, nsec_t now)
-{
-    return heap_set(&l->by_end, &le->link, now + le->ttl_seconds * NSEC_PER_SEC);
-}
-
-int leases_set(struct leases *l, const char *key, uint32_t ttl_seconds, nsec_t now)
-{
-    struct keyed *k = ttl_seconds > 0 ? keys_open(&l->by_key, key, sizeof(struct lease))
-                                      : keys_find(&l->by_key, key);
-    struct lease *le;
-
-    if (!k)
-        return ttl_seconds > 0 ? -ENOMEM : 0;
-    le = container_of(k, struct lease, keyed);
-    if (ttl_seconds == 0) {
-        heap_remove(&l->by_end, &le->link);
-        keys_free(&l->by_key, k);
-        return 0;
-    }
-    le->ttl_seconds = ttl_seconds;
-    return begin(l, le, now);
-}
-
-bool leases_keep(struct leases *l, const char *key, nsec_t now)
-{
-    struct keyed *k = keys_find(&l->by_key, key);
-
-    /* Moving a member that is armed allocates nothing, so it cannot fail. */
-    return k && begin(l, container_of(k, struct lease, keyed), now) == 0;
-}
-
-nsec_t leases_due(const struct leases *l)
-{
-    return heap_due(&l->by_end);
-}
-
-size_t leases_ended(const struct leases *l, nsec_t now, const char **ret, size_t cap)
-{
-    size_t n = 0;
-
-    if (heap_due(&l->by_end) > now)
-        return 0;
-    /* A walk over all of them is fine: it happens only when at least one has ended. */
-    for (size_t i = 0; i < l->by_key.n && n < cap; i++) {
-        const struct lease *le = container_of(l->by_key.items[i], struct lease, keyed);
-
-        if (le->link.due <= now)
-            ret[n++] = le->keyed.key;
-    }
-    return n;
-}
-
 /* ---- life ----------------------------------------------------------------------------------- */
 
 int store__init(struct store *s, const struct store_ops *ops, struct err *e)
@@ -301,8 +240,8 @@ void store__deinit(struct store *s)
     assert(list_is_empty(&s->watches));
     list_foreach_safe(job, tmp, &s->finished, link)
         store_job_free(job);
-    keys_free_all(&s->leases.by_key);
-    heap_deinit(&s->leases.by_end);
+    keys_free_all(&s->leases);
+    heap_deinit(&s->by_end);
     (void)pthread_mutex_destroy(&s->lock);
     closep(&s->wake_fd);
 }
@@ -366,18 +305,6 @@ void store__finish(struct store *s, struct store_job *job)
     (void)pthread_mutex_unlock(&s->lock);
     if (is_first)
         store__wake(s);
-}
-
-struct store_job *store__next_finished(struct store *s)
-{
-    struct store_job *job;
-
-    (void)pthread_mutex_lock(&s->lock);
-    job = list_first(&s->finished, struct store_job, link);
-    if (job)
-        list_remove(&job->link);
-    (void)pthread_mutex_unlock(&s->lock);
-    return job;
 }
 
 void store__set_current(struct store *s, nsec_t now)

@@ -125,41 +125,6 @@ void store_log_trim(struct store_log *l, uint64_t newest, size_t bytes_max);
 /** store_log_read() - do a job that reads the changes from @first on. Its result. */
 int store_log_read(const struct store_log *l, struct store_job *job);
 
-/* ---- which keys have a lease, and when it ends ----------------------------------------------- */
-
-/*
- * The store keeps the length of the lease with each key. The time at which a lease ends is known
- * only here, in memory and in monotonic time. A restart begins every lease anew, so a key may stay
- * too long, but is never deleted too early.
- */
-
-struct leases {
-    struct keys by_key; /* owns struct lease */
-    struct heap by_end; /* pins the same structs, ordered by when they end */
-};
-
-/**
- * leases_set() - @key's lease begins at @now
- * @ttl_seconds:	0: the key has no lease any more
- *
- * Return: 0 or -ENOMEM.
- */
-int leases_set(struct leases *l, const char *key, uint32_t ttl_seconds, nsec_t now);
-
-/** leases_keep() - begin the lease of @key anew; false if it has none. */
-bool leases_keep(struct leases *l, const char *key, nsec_t now);
-
-/** leases_due() - when the next lease ends; NSEC_NEVER if there is none. */
-nsec_t leases_due(const struct leases *l);
-
-/**
- * leases_ended() - the keys whose lease has ended by @now, in byte order
- * @ret:	room for @cap texts, borrowed until their leases are set anew
- *
- * Return: how many, at most @cap.
- */
-size_t leases_ended(const struct leases *l, nsec_t now, const char **ret, size_t cap);
-
 /* ---- a store --------------------------------------------------------------------------------- */
 
 /** What a back end does. */
@@ -182,7 +147,8 @@ struct store {
     const struct store_ops *ops; /* the back end's table */
     uint64_t revision;           /* of the last change that watches were told */
     struct list watches;         /* of struct store_watch; store.c's */
-    struct leases leases;        /* of the keys that have one */
+    struct keys leases;          /* owns: of the keys that have one; see store__set_lease() */
+    struct heap by_end;          /* pins the same structs, ordered by when they end */
     size_t n_pending;            /* requests that are not answered yet */
     size_t bytes_pending;        /* of keys and values that those want to write */
     nsec_t refused_since;        /* see store_refusal() */
@@ -193,6 +159,7 @@ struct store {
     bool is_dispatching;         /* inside store_dispatch() */
     _Atomic nsec_t current_at;   /* when the back end last knew that it tells of all; 0: always */
     _Atomic uint64_t n_relists;  /* see store_lag() */
+    struct worker *worker;       /* owns: a back end's, which does the jobs; NULL: it has none */
     int wake_fd;                 /* owns; readable when store_dispatch() has to be called */
     pthread_mutex_t lock;        /* guards @finished */
     struct list finished;        /* of struct store_job: done, and not dispatched yet */
@@ -228,6 +195,18 @@ void store__finish(struct store *s, struct store_job *job);
  */
 void store__add_pending(struct store *s, const struct store_job *job);
 
+/**
+ * store__set_lease() - @key's lease begins at @now
+ * @ttl_seconds:	0: the key has no lease any more
+ *
+ * The store keeps the length of the lease with each key. The time at which a lease ends is known
+ * only here, in memory and in monotonic time. A restart begins every lease anew, so a key may stay
+ * too long, but is never deleted too early.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int store__set_lease(struct store *s, const char *key, uint32_t ttl_seconds, nsec_t now);
+
 /** store__set_current() - at @now nothing has changed elsewhere that is not told of, or about to
  * be. Any thread. */
 void store__set_current(struct store *s, nsec_t now);
@@ -250,6 +229,3 @@ int store__check_key(const char *key, size_t min, struct err *e);
  * Return: 0; or -EAGAIN with words when too much is pending, and @job is freed.
  */
 int store__submit(struct store *s, struct store_job *job, struct err *e);
-
-/** store__next_finished() - gives the job that was handed back first; NULL: there is none. */
-struct store_job *store__next_finished(struct store *s);

@@ -15,6 +15,11 @@ int store_queue_start(
     return r == 0 ? 0 : err_set(e, r, "no thread for the store: %s", strerror(-r));
 }
 
+void store_queue_submit(struct store *s, struct store_job *job)
+{
+    (void)worker_put(s->worker, &job->link);
+}
+
 /* ---- taking ---------------------------------------------------------------------------------- */
 
 static bool has_key(const struct list *jobs, const char *key)

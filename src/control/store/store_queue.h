@@ -11,6 +11,7 @@
 #include "os/worker.h"
 
 struct err;
+struct store;
 struct store_job;
 
 /** Which commits may be taken together. */
@@ -31,6 +32,9 @@ struct store_queue_limits {
  */
 int store_queue_start(
     struct worker **ret, void (*loop)(struct worker *w, void *ctx), void *ctx, struct err *e);
+
+/** store_queue_submit() - the submit() of a back end with such a worker: s->worker. */
+void store_queue_submit(struct store *s, struct store_job *job);
 
 /**
  * store_queue_take() - the jobs that are done next: one, or several that may be taken together

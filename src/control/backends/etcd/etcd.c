@@ -94,16 +94,11 @@ static void run(struct worker *w, void *ctx)
 
 /* ---- the owner's side ------------------------------------------------------------------------ */
 
-static void etcd_submit(struct store *s, struct store_job *job)
-{
-    (void)worker_put(etcd_of(s)->worker, &job->link);
-}
-
 static void etcd_free(struct store *s)
 {
     struct etcd *q = etcd_of(s);
 
-    q->worker = worker_stop(q->worker);
+    s->worker = worker_stop(s->worker);
     etcd_feed_deinit(&q->feed);
     etcd_updates_deinit(&q->updates);
     etcd_client_deinit(&q->client);
@@ -113,7 +108,7 @@ static void etcd_free(struct store *s)
 
 static const struct store_ops etcd_ops = {
     .free = etcd_free,
-    .submit = etcd_submit,
+    .submit = store_queue_submit,
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -140,29 +135,23 @@ static int check_about(struct etcd *q, const struct etcd_kvs *kvs, struct err *e
 static int open_prefix(struct etcd *q, nsec_t until, struct err *e)
 {
     const char *prefix = q->client.prefix;
-    struct str body = STR_NULL;
-    struct etcd_kvs kvs = ETCD_KVS_NULL;
-    json_t *answer = NULL;
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+    _cleanup_(etcd_kvs_deinit) struct etcd_kvs kvs = ETCD_KVS_NULL;
+    json_auto_t *answer = NULL;
     int r;
 
     str_add(&body, "{\"compare\":[");
     etcd_add_empty(&body, prefix);
     str_add(&body, "],\"success\":[");
     etcd_add_put(&body, prefix, "about", LAYOUT, strlen(LAYOUT), 0);
-    str_add(&body, ",");
     etcd_add_range(&body, prefix, "about");
     str_add(&body, "],\"failure\":[");
     etcd_add_range(&body, prefix, "about");
     str_add(&body, "]}");
     r = etcd__ask(q, "/v3/kv/txn", &body, until, &answer, e);
-    str_deinit(&body);
     if (r == 0)
         r = etcd_answer_nth(answer, etcd_answer_succeeded(answer) ? 1 : 0, prefix, &kvs, e);
-    if (r == 0)
-        r = check_about(q, &kvs, e);
-    etcd_kvs_deinit(&kvs);
-    json_decref(answer);
-    return r;
+    return r == 0 ? check_about(q, &kvs, e) : r;
 }
 
 static int connect_etcd(struct etcd *q, nsec_t now, struct err *e)
@@ -200,7 +189,7 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
     if (r == 0)
         r = connect_etcd(q, now, e);
     if (r == 0)
-        r = store_queue_start(&q->worker, run, q, e);
+        r = store_queue_start(&q->base.worker, run, q, e);
     if (r != 0) {
         etcd_free(&q->base);
         return r;

@@ -258,7 +258,7 @@ int etcd_session_begin(struct etcd_session *s, struct etcd_client *c, nsec_t unt
 {
     char body[40];
     uint8_t name[8];
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     int r;
 
     (void)snprintf(body, sizeof(body), "{\"TTL\":\"%d\"}", ETCD_SESSION_TTL_S);
@@ -268,7 +268,6 @@ int etcd_session_begin(struct etcd_session *s, struct etcd_client *c, nsec_t unt
         return r == ETCD_E_LOST ? ETCD_E_AWAY : r;
     *s = (struct etcd_session){.lease = etcd_answer_number(answer, "ID"),
         .keep_at = clock_now() + ETCD_SESSION_TTL_S / 3 * NSEC_PER_SEC};
-    json_decref(answer);
     if (s->lease == 0)
         return err_set(e, -EBADMSG, "etcd's answer has no lease");
     rng_fill(&c->rng, name, sizeof(name));
@@ -279,7 +278,7 @@ int etcd_session_begin(struct etcd_session *s, struct etcd_client *c, nsec_t unt
 void etcd_session_keep(struct etcd_session *s, struct etcd_client *c, nsec_t now, nsec_t until)
 {
     char body[40];
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     bool is_kept;
     int r;
 
@@ -289,7 +288,6 @@ void etcd_session_keep(struct etcd_session *s, struct etcd_client *c, nsec_t now
     r = etcd_client_ask(c, "/v3/lease/keepalive", body, until, &answer, NULL);
     /* Of a lease that has ended it says that none of its time is left, by leaving it out. */
     is_kept = etcd_answer_number(json_object_get(answer, "result"), "TTL") > 0;
-    json_decref(answer);
     if (r == 0 && !is_kept)
         *s = (struct etcd_session)ETCD_SESSION_NULL;
     else
@@ -299,13 +297,12 @@ void etcd_session_keep(struct etcd_session *s, struct etcd_client *c, nsec_t now
 void etcd_session_end(struct etcd_session *s, struct etcd_client *c, nsec_t until)
 {
     char body[40];
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
 
     if (s->name[0] == '\0')
         return;
     (void)snprintf(body, sizeof(body), "{\"ID\":\"%" PRIu64 "\"}", s->lease);
     (void)etcd_client_ask(c, "/v3/lease/revoke", body, until, &answer, NULL);
-    json_decref(answer);
     *s = (struct etcd_session)ETCD_SESSION_NULL;
 }
 

@@ -109,6 +109,8 @@ int etcd_url_parse(struct etcd_url *ret, const char *where, bool is_tls, struct 
     size_t len = strnlen(where, ETCD_URL_MAX + 1);
     char *servers = ret->text + 2;
     char *options;
+    const char *server;
+    char *option;
     int r = 0;
 
     *ret = (struct etcd_url){.n_servers = 0};
@@ -121,22 +123,10 @@ int etcd_url_parse(struct etcd_url *ret, const char *where, bool is_tls, struct 
     options = strchr(servers, '?');
     if (options)
         *options++ = '\0';
-    for (char *server = servers; r == 0 && server;) {
-        char *next = strchr(server, ',');
-
-        if (next)
-            *next++ = '\0';
+    while (r == 0 && (server = strsep(&servers, ",")))
         r = add_server(ret, server, is_tls, e);
-        server = next;
-    }
-    while (r == 0 && options) {
-        char *next = strchr(options, '&');
-
-        if (next)
-            *next++ = '\0';
-        r = set_option(ret, options, e);
-        options = next;
-    }
+    while (r == 0 && (option = strsep(&options, "&")))
+        r = set_option(ret, option, e);
     if (r == 0 && ret->prefix[0] == '\0')
         r = set_prefix(ret, "/weft/", e);
     return r == 0 ? check_together(ret, is_tls, e) : r;
@@ -236,16 +226,24 @@ static void add_name(struct str *s, const char *field, const char *prefix, const
     str_add(s, "\"");
 }
 
+/* An object, perhaps behind another one. */
+static void begin(struct str *s, const char *text)
+{
+    if (s->len > 0 && s->text[s->len - 1] == '}')
+        str_add(s, ",");
+    str_add(s, text);
+}
+
 void etcd_add_compare(struct str *s, const char *prefix, const char *name, uint64_t mod)
 {
-    str_add(s, "{\"target\":\"MOD\",\"result\":\"EQUAL\",");
+    begin(s, "{\"target\":\"MOD\",\"result\":\"EQUAL\",");
     add_name(s, "key", prefix, name);
     str_addf(s, ",\"mod_revision\":\"%" PRIu64 "\"}", mod);
 }
 
 void etcd_add_empty(struct str *s, const char *prefix)
 {
-    str_add(s, "{\"target\":\"MOD\",\"result\":\"EQUAL\",");
+    begin(s, "{\"target\":\"MOD\",\"result\":\"EQUAL\",");
     add_name(s, "key", prefix, "");
     str_add(s, ",");
     add_name(s, "range_end", prefix, "~");
@@ -254,7 +252,7 @@ void etcd_add_empty(struct str *s, const char *prefix)
 
 void etcd_add_exists(struct str *s, const char *prefix, const char *name)
 {
-    str_add(s, "{\"target\":\"MOD\",\"result\":\"GREATER\",");
+    begin(s, "{\"target\":\"MOD\",\"result\":\"GREATER\",");
     add_name(s, "key", prefix, name);
     str_add(s, ",\"mod_revision\":\"0\"}");
 }
@@ -262,7 +260,7 @@ void etcd_add_exists(struct str *s, const char *prefix, const char *name)
 void etcd_add_put(struct str *s, const char *prefix, const char *name, const char *value,
     size_t len, uint64_t lease)
 {
-    str_add(s, "{\"request_put\":{");
+    begin(s, "{\"request_put\":{");
     add_name(s, "key", prefix, name);
     str_add(s, ",\"value\":\"");
     add_base64(s, value, len);
@@ -273,14 +271,14 @@ void etcd_add_put(struct str *s, const char *prefix, const char *name, const cha
 
 void etcd_add_delete(struct str *s, const char *prefix, const char *name)
 {
-    str_add(s, "{\"request_delete_range\":{");
+    begin(s, "{\"request_delete_range\":{");
     add_name(s, "key", prefix, name);
     str_add(s, "}}");
 }
 
 void etcd_add_range(struct str *s, const char *prefix, const char *name)
 {
-    str_add(s, "{\"request_range\":{");
+    begin(s, "{\"request_range\":{");
     add_name(s, "key", prefix, name);
     str_add(s, "}}");
 }

@@ -67,7 +67,8 @@ const struct etcd_kv *etcd_kvs_find(const struct etcd_kvs *kvs, const char *name
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/** Each adds one JSON object to @s; @name lies below @prefix. */
+/** Each adds one JSON object to @s, behind a comma if it follows another; @name lies below @prefix.
+ */
 
 /** etcd_add_compare() - @name is at etcd's revision @mod; 0: it is absent. */
 void etcd_add_compare(struct str *s, const char *prefix, const char *name, uint64_t mod);

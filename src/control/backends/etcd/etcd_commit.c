@@ -237,7 +237,6 @@ static int write_head(struct large *l, uint64_t from)
     (void)etcd_large_head_format(&l->head, text);
     str_add(&body, "{\"compare\":[");
     etcd_add_compare(&body, q->client.prefix, "i", from);
-    str_add(&body, ",");
     etcd_session_add_compare(&q->session, q->client.prefix, &body);
     str_add(&body, "],\"success\":[");
     etcd_add_put(&body, q->client.prefix, "i", text, strlen(text), 0);
@@ -264,10 +263,8 @@ static int check_some(struct large *l, size_t from, size_t to)
     int r;
 
     str_add(&body, "{\"success\":[");
-    for (size_t i = from; i < to; i++) {
-        str_add(&body, i > from ? "," : "");
+    for (size_t i = from; i < to; i++)
         etcd_add_range(&body, q->client.prefix, etcd__key_name(name, l->job->ops[i].key));
-    }
     str_add(&body, "]}");
     r = etcd__ask(q, "/v3/kv/txn", &body, l->until, &answer, &l->e);
     for (size_t i = from; r == 0 && i < to; i++) {
@@ -457,16 +454,12 @@ static void add_compares(const struct making *m, struct str *s)
     char name[ETCD_NAME_MAX + 1];
 
     etcd_session_add_compare(&m->q->session, prefix, s);
-    str_add(s, ",");
     etcd_add_compare(s, prefix, "i", 0);
-    list_foreach(job, m->jobs, link) {
-        for (size_t i = 0; i < job->n_ops; i++) {
-            if (job->ops[i].expect == STORE_EXPECT_ANY)
-                continue;
-            str_add(s, ",");
-            etcd_add_compare(s, prefix, etcd__key_name(name, job->ops[i].key), expected(m, job, i));
-        }
-    }
+    list_foreach(job, m->jobs, link)
+        for (size_t i = 0; i < job->n_ops; i++)
+            if (job->ops[i].expect != STORE_EXPECT_ANY)
+                etcd_add_compare(
+                    s, prefix, etcd__key_name(name, job->ops[i].key), expected(m, job, i));
 }
 
 static void add_changes(const struct making *m, struct str *s)
@@ -474,14 +467,10 @@ static void add_changes(const struct making *m, struct str *s)
     const struct store_job *job;
 
     etcd_session_add_put(&m->q->session, m->q->client.prefix, m->q->current_seq, s);
-    list_foreach(job, m->jobs, link) {
-        for (size_t i = 0; i < job->n_ops; i++) {
-            if (job->ops[i].kind == STORE_OP_CHECK)
-                continue;
-            str_add(s, ",");
-            etcd__add_op(m->q, &job->ops[i], 0, s);
-        }
-    }
+    list_foreach(job, m->jobs, link)
+        for (size_t i = 0; i < job->n_ops; i++)
+            if (job->ops[i].kind != STORE_OP_CHECK)
+                etcd__add_op(m->q, &job->ops[i], 0, s);
 }
 
 /* What the transaction reads when a comparison fails, to find the reason: the session's key, the
@@ -493,14 +482,10 @@ static void add_reasons(const struct making *m, struct str *s)
     char name[ETCD_NAME_MAX + 1];
 
     etcd_add_range(s, prefix, etcd_session_key(m->q->session.name, name));
-    str_add(s, ",");
     etcd_add_range(s, prefix, "i");
-    for (size_t i = 0; m->is_alone && i < job->n_ops; i++) {
-        if (job->ops[i].expect == STORE_EXPECT_ANY)
-            continue;
-        str_add(s, ",");
-        etcd_add_range(s, prefix, etcd__key_name(name, job->ops[i].key));
-    }
+    for (size_t i = 0; m->is_alone && i < job->n_ops; i++)
+        if (job->ops[i].expect != STORE_EXPECT_ANY)
+            etcd_add_range(s, prefix, etcd__key_name(name, job->ops[i].key));
 }
 
 /* ---- what is answered ----------------------------------------------------------------------- */
@@ -556,8 +541,8 @@ static int find_session(struct making *m, const struct etcd_kvs *kvs)
 /* Why did the comparisons fail? 0: because the commit is done already. */
 static int find_reason(struct making *m, const json_t *answer)
 {
-    struct etcd_kvs session = ETCD_KVS_NULL;
-    struct etcd_kvs head = ETCD_KVS_NULL;
+    _cleanup_(etcd_kvs_deinit) struct etcd_kvs session = ETCD_KVS_NULL;
+    _cleanup_(etcd_kvs_deinit) struct etcd_kvs head = ETCD_KVS_NULL;
     const char *prefix = m->q->client.prefix;
     int r = etcd_answer_nth(answer, 0, prefix, &session, &m->e);
 
@@ -571,8 +556,6 @@ static int find_reason(struct making *m, const json_t *answer)
     } else if (r == 0) {
         r = m->is_alone ? find_conflict(m, answer) : ETCD_E_CONFLICT;
     }
-    etcd_kvs_deinit(&session);
-    etcd_kvs_deinit(&head);
     return r;
 }
 
@@ -638,7 +621,6 @@ static int try_idle(struct making *m)
 
         if (op->kind == STORE_OP_CHECK && op->expect == STORE_EXPECT_ANY)
             continue;
-        str_add(&body, ",");
         etcd_add_compare(&body, m->q->client.prefix, etcd__key_name(name, op->key),
             op->kind == STORE_OP_DELETE ? 0 : expected(m, job, i));
     }

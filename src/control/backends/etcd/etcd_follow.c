@@ -259,7 +259,6 @@ static bool add_part(struct etcd *q, const struct etcd_kv *part, uint64_t revisi
 
         if (!etcd_part_next(&p, end, &op))
             return false;
-        str_add(to, ",");
         behind = *p;
         *p = '\0';
         etcd__add_op(q, &op, revision, to);
@@ -287,7 +286,7 @@ int etcd__step(struct etcd *q, struct str *body, nsec_t until, uint64_t *ret_mod
 int etcd__read_head(
     struct etcd *q, nsec_t until, struct etcd_large_head *ret, uint64_t *ret_mod, struct err *e)
 {
-    struct etcd_kvs kvs = ETCD_KVS_NULL;
+    _cleanup_(etcd_kvs_deinit) struct etcd_kvs kvs = ETCD_KVS_NULL;
     int r = read_now(q, &(struct etcd_span){.from = "i", .end = "i!"}, until, &kvs, e);
 
     if (r == 0 && kvs.n > 0 && !etcd_large_head_parse(ret, kvs.items[0].value))
@@ -295,7 +294,6 @@ int etcd__read_head(
             q->client.prefix, kvs.items[0].value);
     if (r == 0)
         *ret_mod = kvs.n > 0 ? kvs.items[0].mod : 0;
-    etcd_kvs_deinit(&kvs);
     return r == ETCD_E_LOST ? ETCD_E_AWAY : r;
 }
 
@@ -318,8 +316,8 @@ static int apply_part(struct etcd *q, const struct etcd_large_head *head, uint64
 {
     char name[ETCD_NAME_MAX + 1];
     char end[ETCD_NAME_MAX + 2];
-    struct str body = STR_NULL;
-    struct etcd_kvs kvs = ETCD_KVS_NULL;
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+    _cleanup_(etcd_kvs_deinit) struct etcd_kvs kvs = ETCD_KVS_NULL;
     int r;
 
     (void)etcd__part_name(name, &head->writer, number);
@@ -328,7 +326,6 @@ static int apply_part(struct etcd *q, const struct etcd_large_head *head, uint64
     if (r == 0 && kvs.n > 0) {
         str_add(&body, "{\"compare\":[");
         etcd_add_compare(&body, q->client.prefix, "i", mod);
-        str_add(&body, ",");
         etcd_add_exists(&body, q->client.prefix, name);
         str_add(&body, "],\"success\":[");
         etcd_add_delete(&body, q->client.prefix, name);
@@ -338,9 +335,7 @@ static int apply_part(struct etcd *q, const struct etcd_large_head *head, uint64
         str_add(&body, "]}");
         if (r == 0)
             r = etcd__step(q, &body, until, NULL, e);
-        str_deinit(&body);
     }
-    etcd_kvs_deinit(&kvs);
     return r == ETCD_E_LOST_HEAD ? 0 : r;
 }
 
@@ -401,7 +396,6 @@ static void clean_part(struct etcd *q, const char *name, nsec_t until)
     (void)snprintf(session, sizeof(session), "%.*s", (int)(dot - name - 2), name + 2);
     str_add(&body, "{\"compare\":[");
     etcd_add_compare(&body, q->client.prefix, etcd_session_key(session, key), 0);
-    str_add(&body, ",");
     etcd_add_compare(&body, q->client.prefix, "i", 0);
     str_add(&body, "],\"success\":[");
     etcd_add_delete(&body, q->client.prefix, name);
@@ -413,13 +407,12 @@ void etcd__large_clean(struct etcd *q, nsec_t until)
 {
     static const struct etcd_span parts = {
         .from = "d/", .end = "d/~", .limit = CLEAN_MAX, .is_bare = true};
-    struct etcd_kvs kvs = ETCD_KVS_NULL;
+    _cleanup_(etcd_kvs_deinit) struct etcd_kvs kvs = ETCD_KVS_NULL;
     struct err e = ERR_NULL;
     int r = read_now(q, &parts, until, &kvs, &e);
 
     for (size_t i = 0; r == 0 && i < kvs.n; i++)
         clean_part(q, kvs.items[i].name, until);
-    etcd_kvs_deinit(&kvs);
 }
 
 /* ---- reading what etcd has, and following its changes ---------------------------------------- */
@@ -447,8 +440,8 @@ static int read_span(struct etcd *q, const struct etcd_span *span, nsec_t until,
     int r = ETCD_E_AWAY;
 
     for (bool is_done = false; !is_done;) {
-        struct str body = STR_NULL;
-        json_t *answer = NULL;
+        _cleanup_(str_deinit) struct str body = STR_NULL;
+        json_auto_t *answer = NULL;
 
         str_add(&body, "{\"compare\":[");
         etcd_add_compare(&body, q->client.prefix, "i", 0);
@@ -456,13 +449,11 @@ static int read_span(struct etcd *q, const struct etcd_span *span, nsec_t until,
         etcd_add_span(&body, q->client.prefix, span);
         str_add(&body, "}}]}");
         r = etcd__ask(q, "/v3/kv/txn", &body, until, &answer, e);
-        str_deinit(&body);
         is_done = r != 0 || etcd_answer_succeeded(answer);
         if (r == 0 && is_done)
             r = etcd_answer_revision(answer, revision, e);
         if (r == 0 && is_done)
             r = etcd_answer_nth(answer, 0, q->client.prefix, ret, e);
-        json_decref(answer);
         if (!is_done) {
             r = etcd__large_help(q, until, e);
             is_done = r != 0;
@@ -522,7 +513,7 @@ static int take_known(void *ctx, const struct etcd_kv *kv)
     struct store_item item = etcd_updates_item(&l->q->updates, kv);
     int r = etcd_updates_note(&l->q->updates, item.key, true);
 
-    return r == 0 ? leases_set(&l->q->base.leases, item.key, item.ttl_seconds, l->now) : r;
+    return r == 0 ? store__set_lease(&l->q->base, item.key, item.ttl_seconds, l->now) : r;
 }
 
 int etcd__load(struct etcd *q, nsec_t now, nsec_t until, struct err *e)

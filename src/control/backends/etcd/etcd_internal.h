@@ -39,7 +39,6 @@ struct etcd {
     bool is_probe_lost;   /* the last probe got no answer, and nothing was answered since */
 
     _Atomic unsigned n_untaken; /* unasked commits handed to the owner's loop, and not taken yet */
-    struct worker *worker;      /* owns; does the jobs; NULL: it did not start */
 };
 
 /* ---- requests -------------------------------------------------------------------------------- */

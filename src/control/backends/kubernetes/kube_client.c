@@ -330,10 +330,10 @@ void kube_spec_hash_json(char ret[static KUBE_SPEC_HASH_MAX], const json_t *json
 static json_t *normal_spec(
     const struct object_kind *kind, const char *network, const char *name, const json_t *spec)
 {
-    json_t *json = json_pack("{s:s, s:{s:s, s:s*}, s:O}", "kind", kind->name, "metadata", "name",
-        name, "network", kind->is_network ? NULL : network, "spec", spec);
+    json_auto_t *json = json_pack("{s:s, s:{s:s, s:s*}, s:O}", "kind", kind->name, "metadata",
+        "name", name, "network", kind->is_network ? NULL : network, "spec", spec);
+    json_auto_t *normal = NULL;
     struct object o = OBJECT_NULL;
-    json_t *normal = NULL;
     json_t *ret = NULL;
 
     if (json && object_decode(&o, json, OBJECT_STRICT, NULL) == 0) {
@@ -341,18 +341,15 @@ static json_t *normal_spec(
         ret = json_incref(json_object_get(normal, "spec"));
         object_deinit(&o);
     }
-    json_decref(normal);
-    json_decref(json);
     return ret;
 }
 
 void kube_spec_hash(char ret[static KUBE_SPEC_HASH_MAX], const struct object_kind *kind,
     const char *network, const char *name, const json_t *spec)
 {
-    json_t *normal = normal_spec(kind, network, name, spec);
+    json_auto_t *normal = normal_spec(kind, network, name, spec);
 
     kube_spec_hash_json(ret, normal ? normal : spec);
-    json_decref(normal);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -445,7 +442,7 @@ static int authorize(struct kube_client *c, struct err *e)
 /* The server's own words, of a Status or of anything else. */
 static int refuse(int status, const struct remote_http_answer *answer, struct err *e)
 {
-    json_t *json = json_loadb(answer->body, answer->len, 0, NULL);
+    json_auto_t *json = json_loadb(answer->body, answer->len, 0, NULL);
     const char *text = json_string_value(json_object_get(json, "message"));
     const char *reason = json_string_value(json_object_get(json, "reason"));
     int r = -EIO;
@@ -469,7 +466,6 @@ static int refuse(int status, const struct remote_http_answer *answer, struct er
             "deploy/kubernetes/crds.yaml");
     else
         (void)err_set(e, r, "the API server answers %d: %.300s", status, text ? text : "");
-    json_decref(json);
     return r;
 }
 
@@ -645,7 +641,7 @@ int kube_client_names(struct kube_client *c, const char *from, nsec_t until, jso
         .path = query,
         .accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"};
     json_t *names = json_array();
-    json_t *json = NULL;
+    json_auto_t *json = NULL;
     const char *next;
     json_t *one;
     size_t i;
@@ -664,7 +660,6 @@ int kube_client_names(struct kube_client *c, const char *from, nsec_t until, jso
     next = json_string_value(json_object_get(json_object_get(json, "metadata"), "continue"));
     *ret_next = next && next[0] ? strdup(next) : NULL;
     *ret = names;
-    json_decref(json);
     return 0;
 }
 

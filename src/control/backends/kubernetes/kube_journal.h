@@ -66,12 +66,10 @@ const char *kube_writer(char buf[static KUBE_WRITER_MAX], uint64_t run, uint64_t
  */
 bool kube_is_orphan(const char *name, const struct kube_checkpoint *f);
 
-/** kube_part_name() - "part-WRITER-0". Returns @buf. */
-const char *kube_part_name(
-    char buf[static KUBE_RECORD_NAME_MAX], const char *writer, uint64_t index);
-
-/** kube_state_name() - "state-SEQ-0". Returns @buf. */
-const char *kube_state_name(char buf[static KUBE_RECORD_NAME_MAX], uint64_t next, uint64_t index);
+/** kube_piece_name() - "part-WRITER-0", of an entry; or of the state before the entry @next, if
+ * @writer is NULL: "state-SEQ-0". Returns @buf. */
+const char *kube_piece_name(
+    char buf[static KUBE_RECORD_NAME_MAX], const char *writer, uint64_t next, uint64_t index);
 
 /** kube_checkpoint_encode() - free() it; NULL: no memory. */
 char *kube_checkpoint_encode(const struct kube_checkpoint *f);

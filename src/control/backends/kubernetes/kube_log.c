@@ -88,16 +88,13 @@ bool kube_is_orphan(const char *name, const struct kube_checkpoint *f)
     return number < UINT64_MAX - KUBE_PARTS_LAG && number + KUBE_PARTS_LAG < f->first;
 }
 
-const char *kube_part_name(
-    char buf[static KUBE_RECORD_NAME_MAX], const char *writer, uint64_t index)
+const char *kube_piece_name(
+    char buf[static KUBE_RECORD_NAME_MAX], const char *writer, uint64_t next, uint64_t index)
 {
-    (void)snprintf(buf, KUBE_RECORD_NAME_MAX, "part-%s-%" PRIu64, writer, index);
-    return buf;
-}
-
-const char *kube_state_name(char buf[static KUBE_RECORD_NAME_MAX], uint64_t next, uint64_t index)
-{
-    (void)snprintf(buf, KUBE_RECORD_NAME_MAX, "state-%016" PRIu64 "-%" PRIu64, next, index);
+    if (writer)
+        (void)snprintf(buf, KUBE_RECORD_NAME_MAX, "part-%s-%" PRIu64, writer, index);
+    else
+        (void)snprintf(buf, KUBE_RECORD_NAME_MAX, "state-%016" PRIu64 "-%" PRIu64, next, index);
     return buf;
 }
 
@@ -277,20 +274,8 @@ static json_t *parse(const char *text, const char *name, struct err *e)
     return json;
 }
 
-typedef const char *(*name_fn)(char buf[static KUBE_RECORD_NAME_MAX], const void *of, uint64_t i);
-
-static const char *part_name(char buf[static KUBE_RECORD_NAME_MAX], const void *of, uint64_t i)
-{
-    return kube_part_name(buf, of, i);
-}
-
-static const char *state_name(char buf[static KUBE_RECORD_NAME_MAX], const void *of, uint64_t i)
-{
-    return kube_state_name(buf, *(const uint64_t *)of, i);
-}
-
-/* A text that was cut into @n Records. */
-static int read_parts(struct kubernetes *q, name_fn name_of, const void *of, uint64_t n,
+/* A text that was cut into @n Records; @writer, @next: see kube_piece_name(). */
+static int read_parts(struct kubernetes *q, const char *writer, uint64_t next, uint64_t n,
     nsec_t until, json_t **ret, struct err *e)
 {
     char name[KUBE_RECORD_NAME_MAX];
@@ -300,7 +285,7 @@ static int read_parts(struct kubernetes *q, name_fn name_of, const void *of, uin
     for (uint64_t i = 0; r == 0 && i < n; i++) {
         struct kube_record record = KUBE_RECORD_NULL;
 
-        r = kube_client_read(&q->client, name_of(name, of, i), until, &record, e);
+        r = kube_client_read(&q->client, kube_piece_name(name, writer, next, i), until, &record, e);
         if (r == 0)
             str_add(&text, record.data);
         kube_record_deinit(&record);
@@ -338,7 +323,7 @@ static int read_entry(struct kubernetes *q, uint64_t seq, nsec_t until, json_t *
     else if (parts > 0) {
         json_t *whole = NULL;
 
-        r = read_parts(q, part_name, writer, (uint64_t)parts, until, &whole, e);
+        r = read_parts(q, writer, 0, (uint64_t)parts, until, &whole, e);
         json_decref(json);
         json = whole;
     }
@@ -515,7 +500,7 @@ static int load_once(struct kubernetes *q, nsec_t until, struct err *e)
         return r;
     next = q->checkpoint.next;
     if (q->checkpoint.parts > 0) {
-        r = read_parts(q, state_name, &next, q->checkpoint.parts, until, &state, e);
+        r = read_parts(q, NULL, next, q->checkpoint.parts, until, &state, e);
         if (r == 0)
             r = take_state(q, state, e);
         json_decref(state);
@@ -596,7 +581,7 @@ int kube_log__follow(struct kubernetes *q, nsec_t until, struct err *e)
 /* ---- adding ---------------------------------------------------------------------------------- */
 
 /* Make Records of the pieces of @text. */
-static int make_parts(struct kubernetes *q, name_fn name_of, const void *of, const char *text,
+static int make_parts(struct kubernetes *q, const char *writer, uint64_t next, const char *text,
     nsec_t until, uint64_t *ret_n, struct err *e)
 {
     char name[KUBE_RECORD_NAME_MAX];
@@ -609,7 +594,8 @@ static int make_parts(struct kubernetes *q, name_fn name_of, const void *of, con
 
         if (!piece)
             return err_set(e, -ENOMEM, "no memory for a record");
-        r = kube_client_write(&q->client, name_of(name, of, n), piece, NULL, until, e);
+        r = kube_client_write(
+            &q->client, kube_piece_name(name, writer, next, n), piece, NULL, until, e);
         /* The same piece, made by a request whose answer was lost. */
         if (r == KUBE_E_EXISTS)
             r = 0;
@@ -643,7 +629,7 @@ static int make_text(
         *ret = text;
         return 0;
     }
-    r = make_parts(q, part_name, q->writer, text, until, &n, e);
+    r = make_parts(q, q->writer, 0, text, until, &n, e);
     free(text);
     if (r != 0)
         return r;
@@ -722,7 +708,7 @@ static int add_item(void *ctx, const struct store_item *item)
 static char *state_text(struct kubernetes *q)
 {
     json_t *items = json_array();
-    int r = items ? kube_mirror__walk(q->mirror, add_item, items) : -ENOMEM;
+    int r = items ? memory_walk(q->mirror, add_item, items) : -ENOMEM;
     json_t *json =
         json_pack("{s:I, s:o}", "revision", (json_int_t)memory_revision(q->mirror), "items", items);
     char *text = r == 0 && json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -772,7 +758,7 @@ static int save_state(struct kubernetes *q, nsec_t until, struct err *e)
 
     if (!text)
         return err_set(e, -ENOMEM, "no memory for the store's state");
-    r = make_parts(q, state_name, &next, text, until, &parts, e);
+    r = make_parts(q, NULL, next, text, until, &parts, e);
     free(text);
     return r == 0 ? move_checkpoint(q, next, parts, until, e) : r;
 }

@@ -36,7 +36,7 @@ static int remove_entry(struct kubernetes *q, uint64_t seq, nsec_t until, struct
     writer = json_string_value(json_object_get(json, "by"));
     n = json_integer_value(json_object_get(json, "parts"));
     for (json_int_t i = 0; writer && strlen(writer) < KUBE_WRITER_MAX && r == 0 && i < n; i++)
-        r = kube_client_remove(&q->client, kube_part_name(name, writer, (uint64_t)i), until, e);
+        r = kube_client_remove(&q->client, kube_piece_name(name, writer, 0, (uint64_t)i), until, e);
     json_decref(json);
     return r == 0 ? kube_client_remove(&q->client, kube_entry_name(name, seq), until, e) : r;
 }
@@ -80,7 +80,7 @@ static bool tidy_step(struct kubernetes *q)
     int r = 0;
 
     for (unsigned n = 0; r == 0 && n < TIDY_MAX && q->old_state.parts > 0; n++) {
-        (void)kube_state_name(name, q->old_state.next, q->old_state.parts - 1);
+        (void)kube_piece_name(name, NULL, q->old_state.next, q->old_state.parts - 1);
         r = kube_client_remove(&q->client, name, until, &e);
         q->old_state.parts--;
     }
@@ -195,17 +195,16 @@ static int note(struct kubernetes *q, int r, const struct err *e)
     return r;
 }
 
-static int follow(struct kubernetes *q)
+static int follow(struct kubernetes *q, struct err *e)
 {
-    struct err e = ERR_NULL;
     nsec_t until;
-    int r = patience(q, &until, &e);
+    int r = patience(q, &until, e);
 
     if (r != 0)
         return r;
     q->has_more = false;
     q->looked_at = clock_now();
-    r = note(q, kube_log__follow(q, until, &e), &e);
+    r = note(q, kube_log__follow(q, until, e), e);
     if (r == 0)
         store__set_current(&q->base, q->looked_at);
     q->has_more |= r != 0;
@@ -231,7 +230,6 @@ static void do_jobs(struct kubernetes *q, struct list *jobs)
 {
     struct store_job *job = list_first(jobs, struct store_job, link);
     struct err e = ERR_NULL;
-    nsec_t until;
 
     if (job->kind == STORE_JOB_COMMIT) {
         commit(q, jobs);
@@ -240,10 +238,8 @@ static void do_jobs(struct kubernetes *q, struct list *jobs)
     list_remove(&job->link);
     /* What is read is what there is when the server has said that there is nothing newer. */
     if (job->kind == STORE_JOB_GET || job->kind == STORE_JOB_LIST) {
-        int r = patience(q, &until, &e);
+        int r = follow(q, &e);
 
-        if (r == 0)
-            r = note(q, kube_log__follow(q, until, &e), &e);
         if (r != 0) {
             fail(q, job, r, &e);
             return;
@@ -277,6 +273,7 @@ static void run(struct worker *w, void *ctx)
     list_init(&jobs);
     for (;;) {
         nsec_t now = clock_now();
+        struct err e = ERR_NULL;
         bool is_idle = false;
 
         if (store_queue_take(w, &limits, &jobs, &is_ending)) {
@@ -287,7 +284,7 @@ static void run(struct worker *w, void *ctx)
             return;
         tend_watch(q, now);
         if (q->has_more || now - q->looked_at >= LOOK_NS)
-            is_idle = follow(q) != 0;
+            is_idle = follow(q, &e) != 0;
         else
             is_idle = q->away_at || !tidy_step(q);
         if (is_idle)
@@ -297,16 +294,11 @@ static void run(struct worker *w, void *ctx)
 
 /* ---- the owner's side ------------------------------------------------------------------------ */
 
-static void kubernetes_submit(struct store *s, struct store_job *job)
-{
-    (void)worker_put(kubernetes_of(s)->worker, &job->link);
-}
-
 static void kubernetes_free(struct store *s)
 {
     struct kubernetes *q = kubernetes_of(s);
 
-    q->worker = worker_stop(q->worker);
+    s->worker = worker_stop(s->worker);
     remote_http_close(q->watch);
     kube_client_deinit(&q->client);
     store_free(q->mirror);
@@ -317,7 +309,7 @@ static void kubernetes_free(struct store *s)
 
 static const struct store_ops kubernetes_ops = {
     .free = kubernetes_free,
-    .submit = kubernetes_submit,
+    .submit = store_queue_submit,
 };
 
 /* Leases that were found inside. */
@@ -332,7 +324,7 @@ static int begin_lease(void *ctx, const struct store_item *item)
 
     if (item->ttl_seconds == 0)
         return 0;
-    return leases_set(&ls->q->base.leases, item->key, item->ttl_seconds, ls->now);
+    return store__set_lease(&ls->q->base, item->key, item->ttl_seconds, ls->now);
 }
 
 static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err *e)
@@ -348,12 +340,12 @@ static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err
         r = err_set(e, -EIO, "the Kubernetes API at \"%s\" does not answer: %s",
             q->client.config.server, err_text(e));
     if (r == 0 &&
-        kube_mirror__walk(q->mirror, begin_lease, &(struct lease_start){.q = q, .now = now}) != 0)
+        memory_walk(q->mirror, begin_lease, &(struct lease_start){.q = q, .now = now}) != 0)
         r = err_set(e, -ENOMEM, "no memory for a store");
     if (r != 0)
         return r;
     q->base.revision = memory_revision(q->mirror);
-    return store_queue_start(&q->worker, run, q, e);
+    return store_queue_start(&q->base.worker, run, q, e);
 }
 
 int kubernetes_open(struct store **ret, const char *where, nsec_t now, struct err *e)

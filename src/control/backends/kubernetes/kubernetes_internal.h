@@ -36,15 +36,7 @@ struct kubernetes {
     nsec_t looked_at;                  /* when the journal was read last */
     nsec_t away_at;                    /* when the server did not answer; 0: it does */
     struct err away;                   /* the words */
-
-    struct worker *worker; /* owns; does the jobs; NULL: it did not start */
 };
-
-/** Called with each item of a store; anything but 0 ends the walk. */
-typedef int (*kube_item_fn)(void *ctx, const struct store_item *item);
-
-/** kube_mirror__walk() - all items of @s, a store in memory. 0; what @fn returned; or -ENOMEM. */
-int kube_mirror__walk(struct store *s, kube_item_fn fn, void *ctx);
 
 /** kube_mirror__tell_differences() - tell how q->mirror differs from @before. 0 or -ENOMEM. */
 int kube_mirror__tell_differences(struct kubernetes *q, struct store *before);

@@ -29,9 +29,36 @@
  *     counter  the revision
  */
 
-struct sqlite_file {
-    char *path;  /* owns; for messages */
-    sqlite3 *db; /* owns */
+/* The statements that are prepared once; their texts are in query_text. */
+enum sqlite_db_query {
+    SQLITE_DB_GET,
+    SQLITE_DB_UP,
+    SQLITE_DB_DOWN,
+    SQLITE_DB_LEASES,
+    SQLITE_DB_REVISION_OF,
+    SQLITE_DB_PUT,
+    SQLITE_DB_DELETE,
+    SQLITE_DB_LOG,
+    SQLITE_DB_COUNT,
+    SQLITE_DB_CHANGES,
+    SQLITE_DB_CUT,
+    SQLITE_DB_TRIM,
+    SQLITE_DB_TRIM_DELETED,
+    SQLITE_DB_BEGIN,
+    SQLITE_DB_COMMIT,
+    SQLITE_DB_MARK,
+    SQLITE_DB_UNMARK,
+    SQLITE_DB_BACK,
+    SQLITE_DB_QUERY_N,
+};
+
+struct sqlite_db {
+    char *path;                             /* owns; for messages */
+    sqlite3 *handle;                        /* owns */
+    sqlite3_stmt *query[SQLITE_DB_QUERY_N]; /* owns */
+    uint64_t revision;                      /* of the last commit that changed something */
+    uint64_t log_first;                     /* the oldest revision that the log holds completely */
+    uint64_t n_log;                         /* rows of these, about */
 };
 
 #define APPLICATION_ID 0x57654674 /* "WeFt": says whose file it is */
@@ -46,20 +73,20 @@ static const char schema[] =
     "CREATE TABLE counter(revision INTEGER NOT NULL);"
     "INSERT INTO counter VALUES(0);";
 
-static int damaged(const struct sqlite_file *f, const char *why, struct err *e)
+static int damaged(const struct sqlite_db *db, const char *why, struct err *e)
 {
     return err_set(e, -EUCLEAN,
         "database \"%s\" is damaged (%s); it is left as it is: put a copy in its place, or move "
         "it away to start empty",
-        f->path, why);
+        db->path, why);
 }
 
 /* What SQLite just said, as an error that names the file. */
-static int sqlite_file_fail(struct sqlite_file *f, struct err *e)
+static int sqlite_db_fail(struct sqlite_db *db, struct err *e)
 {
     int last = errno;
-    int code = sqlite3_extended_errcode(f->db);
-    int sys = sqlite3_system_errno(f->db);
+    int code = sqlite3_extended_errcode(db->handle);
+    int sys = sqlite3_system_errno(db->handle);
 
     /* A write-ahead log that cannot grow (quota, size limit) leaves its reason only in errno. */
     if (sys == 0 && code == SQLITE_IOERR_WRITE)
@@ -68,33 +95,33 @@ static int sqlite_file_fail(struct sqlite_file *f, struct err *e)
     switch (code & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return damaged(f, sqlite3_errmsg(f->db), e);
+        return damaged(db, sqlite3_errmsg(db->handle), e);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return err_set(
-            e, -EBUSY, "database \"%s\" is in use: is another hub running on it?", f->path);
+            e, -EBUSY, "database \"%s\" is in use: is another hub running on it?", db->path);
     case SQLITE_FULL:
-        return err_set(e, -ENOSPC, "no space left for database \"%s\"", f->path);
+        return err_set(e, -ENOSPC, "no space left for database \"%s\"", db->path);
     case SQLITE_NOMEM:
-        return err_set(e, -ENOMEM, "no memory for database \"%s\"", f->path);
+        return err_set(e, -ENOMEM, "no memory for database \"%s\"", db->path);
     case SQLITE_IOERR:
         if (sys == ENOSPC || sys == EDQUOT || sys == EFBIG)
-            return err_set(e, -ENOSPC, "no space left for database \"%s\"", f->path);
+            return err_set(e, -ENOSPC, "no space left for database \"%s\"", db->path);
         break;
     }
-    return err_set(e, sys ? -sys : -EIO, "database \"%s\": %s%s%s", f->path, sqlite3_errmsg(f->db),
-        sys ? ": " : "", sys ? strerror(sys) : "");
+    return err_set(e, sys ? -sys : -EIO, "database \"%s\": %s%s%s", db->path,
+        sqlite3_errmsg(db->handle), sys ? ": " : "", sys ? strerror(sys) : "");
 }
 
 /* Statements that give no rows. 0 or negative errno with words. */
-static int sqlite_file_run(struct sqlite_file *f, const char *sql, struct err *e)
+static int sqlite_db_run(struct sqlite_db *db, const char *sql, struct err *e)
 {
-    return sqlite3_exec(f->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sqlite_file_fail(f, e);
+    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sqlite_db_fail(db, e);
 }
 
 /* The first number of the first row of @st; @dflt when there is none. */
-static int sqlite_file_number(
-    struct sqlite_file *f, sqlite3_stmt *st, uint64_t dflt, uint64_t *ret, struct err *e)
+static int sqlite_db_number(
+    struct sqlite_db *db, sqlite3_stmt *st, uint64_t dflt, uint64_t *ret, struct err *e)
 {
     int code = sqlite3_step(st);
     int r = 0;
@@ -104,99 +131,101 @@ static int sqlite_file_number(
     else if (code == SQLITE_DONE)
         *ret = dflt;
     else
-        r = sqlite_file_fail(f, e);
+        r = sqlite_db_fail(db, e);
     sqlite3_reset(st);
     return r;
 }
 
 /* One number out of a pragma or an aggregate; 0 when there is none. */
-static int sqlite_file_ask(struct sqlite_file *f, const char *sql, uint64_t *ret, struct err *e)
+static int sqlite_db_ask(struct sqlite_db *db, const char *sql, uint64_t *ret, struct err *e)
 {
     sqlite3_stmt *st = NULL;
     int r;
 
-    if (sqlite3_prepare_v2(f->db, sql, -1, &st, NULL) != SQLITE_OK)
-        return sqlite_file_fail(f, e);
-    r = sqlite_file_number(f, st, 0, ret, e);
+    if (sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL) != SQLITE_OK)
+        return sqlite_db_fail(db, e);
+    r = sqlite_db_number(db, st, 0, ret, e);
     sqlite3_finalize(st);
     return r;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static int connect_file(struct sqlite_file *f, const char *path, struct err *e)
+static int connect_file(struct sqlite_db *db, const char *path, struct err *e)
 {
-    f->path = strdup(path);
-    if (!f->path)
+    db->path = strdup(path);
+    if (!db->path)
         return err_set(e, -ENOMEM, "no memory for a store");
-    if (sqlite3_open_v2(f->path, &f->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
-        if (!f->db)
-            return err_set(e, -ENOMEM, "no memory for database \"%s\"", f->path);
-        return sqlite_file_fail(f, e);
+    if (sqlite3_open_v2(db->path, &db->handle, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+        if (!db->handle)
+            return err_set(e, -ENOMEM, "no memory for database \"%s\"", db->path);
+        return sqlite_db_fail(db, e);
     }
-    sqlite3_extended_result_codes(f->db, 1);
+    sqlite3_extended_result_codes(db->handle, 1);
     /* Until the file is known to be sound, closing must not write to it. */
-    sqlite3_db_config(f->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    return sqlite_file_run(f,
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    return sqlite_db_run(db,
         "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF;"
         "PRAGMA cell_size_check = ON;",
         e);
 }
 
 /* Is the file ours, of a version that we know, and sound? */
-static int check_file(struct sqlite_file *f, struct err *e)
+static int check_file(struct sqlite_db *db, struct err *e)
 {
     sqlite3_stmt *st = NULL;
     uint64_t app = 0;
     uint64_t version = 0;
-    int r = sqlite_file_ask(f, "PRAGMA application_id", &app, e);
+    int r = sqlite_db_ask(db, "PRAGMA application_id", &app, e);
 
     if (r == 0)
-        r = sqlite_file_ask(f, "PRAGMA user_version", &version, e);
+        r = sqlite_db_ask(db, "PRAGMA user_version", &version, e);
     if (r != 0)
         return r;
     if (app != APPLICATION_ID)
         return err_set(e, -EUCLEAN,
             "\"%s\" is not the database of a hub, or a damaged one; it is left as it is: put a "
             "copy in its place, or move it away to start empty",
-            f->path);
+            db->path);
     if (version != SCHEMA_VERSION)
         return err_set(e, -EUCLEAN,
-            "database \"%s\" has schema version %llu; this weft knows version %d", f->path,
+            "database \"%s\" has schema version %llu; this weft knows version %d", db->path,
             (unsigned long long)version, SCHEMA_VERSION);
-    if (sqlite3_prepare_v2(f->db, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK)
-        return sqlite_file_fail(f, e);
+    if (sqlite3_prepare_v2(db->handle, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK)
+        return sqlite_db_fail(db, e);
     if (sqlite3_step(st) != SQLITE_ROW)
-        r = sqlite_file_fail(f, e);
+        r = sqlite_db_fail(db, e);
     else if (strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
-        r = damaged(f, (const char *)sqlite3_column_text(st, 0), e);
+        r = damaged(db, (const char *)sqlite3_column_text(st, 0), e);
     sqlite3_finalize(st);
     return r;
 }
 
-/* After all statements were finalized. Idempotent. */
-static void sqlite_file_close(struct sqlite_file *f)
+/* Idempotent; also after an open that failed. */
+static void sqlite_db_close(struct sqlite_db *db)
 {
-    sqlite3_close(f->db);
-    free(f->path);
-    *f = (struct sqlite_file){0};
+    for (int i = 0; i < SQLITE_DB_QUERY_N; i++)
+        sqlite3_finalize(db->query[i]);
+    sqlite3_close(db->handle);
+    free(db->path);
+    *db = (struct sqlite_db){.revision = 0};
 }
 
 /* An empty file becomes a database of ours, at once or not at all. */
 static int fill_new(const char *path, struct err *e)
 {
-    struct sqlite_file f = {0};
+    struct sqlite_db db = {0};
     char marks[96];
-    int r = connect_file(&f, path, e);
+    int r = connect_file(&db, path, e);
 
     (void)snprintf(marks, sizeof(marks),
         "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID,
         SCHEMA_VERSION);
     if (r == 0)
-        r = sqlite_file_run(&f, schema, e);
+        r = sqlite_db_run(&db, schema, e);
     if (r == 0)
-        r = sqlite_file_run(&f, marks, e);
-    sqlite_file_close(&f);
+        r = sqlite_db_run(&db, marks, e);
+    sqlite_db_close(&db);
     return r;
 }
 
@@ -229,9 +258,8 @@ static int create(const char *path, struct err *e)
  * Return: 0, or negative errno with words: -EUCLEAN when it is not sound or not ours, -EBUSY when
  * another process has it.
  */
-static int sqlite_file_open(struct sqlite_file *ret, const char *path, struct err *e)
+static int open_file(struct sqlite_db *db, const char *path, struct err *e)
 {
-    struct sqlite_file f = {0};
     struct stat st;
     int r = 0;
 
@@ -241,18 +269,14 @@ static int sqlite_file_open(struct sqlite_file *ret, const char *path, struct er
         r = create(path, e);
     }
     if (r == 0)
-        r = connect_file(&f, path, e);
+        r = connect_file(db, path, e);
     if (r == 0)
-        r = check_file(&f, e);
+        r = check_file(db, e);
     if (r == 0)
-        r = sqlite_file_run(&f, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", e);
-    if (r != 0) {
-        sqlite_file_close(&f);
-        return r;
-    }
-    sqlite3_db_config(f.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-    *ret = f;
-    return 0;
+        r = sqlite_db_run(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", e);
+    if (r == 0)
+        sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    return r;
 }
 
 static int sync_file(const char *path, struct err *e)
@@ -265,7 +289,7 @@ static int sync_file(const char *path, struct err *e)
 }
 
 /* As store_copy(). */
-static int sqlite_file_copy(struct sqlite_file *f, const char *path, struct err *e)
+static int sqlite_db_copy(struct sqlite_db *db, const char *path, struct err *e)
 {
     _cleanup_(closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     sqlite3_stmt *st = NULL;
@@ -274,11 +298,11 @@ static int sqlite_file_copy(struct sqlite_file *f, const char *path, struct err 
     /* SQLite fills the existing empty file, so that the file has its mode from the beginning. */
     if (fd < 0)
         return err_set(e, -errno, "\"%s\" cannot be made: %s", path, strerror(errno));
-    if (sqlite3_prepare_v2(f->db, "VACUUM INTO ?1", -1, &st, NULL) != SQLITE_OK)
-        return sqlite_file_fail(f, e);
+    if (sqlite3_prepare_v2(db->handle, "VACUUM INTO ?1", -1, &st, NULL) != SQLITE_OK)
+        return sqlite_db_fail(db, e);
     sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
     if (sqlite3_step(st) != SQLITE_DONE)
-        r = sqlite_file_fail(f, e);
+        r = sqlite_db_fail(db, e);
     sqlite3_finalize(st);
     return r == 0 ? sync_file(path, e) : r;
 }
@@ -290,37 +314,6 @@ static int sqlite_file_copy(struct sqlite_file *f, const char *path, struct err 
  *
  * Threads: one at a time.
  */
-
-/* The statements that are prepared once; their texts are in query_text. */
-enum sqlite_db_query {
-    SQLITE_DB_GET,
-    SQLITE_DB_UP,
-    SQLITE_DB_DOWN,
-    SQLITE_DB_LEASES,
-    SQLITE_DB_REVISION_OF,
-    SQLITE_DB_PUT,
-    SQLITE_DB_DELETE,
-    SQLITE_DB_LOG,
-    SQLITE_DB_COUNT,
-    SQLITE_DB_CHANGES,
-    SQLITE_DB_CUT,
-    SQLITE_DB_TRIM,
-    SQLITE_DB_TRIM_DELETED,
-    SQLITE_DB_BEGIN,
-    SQLITE_DB_COMMIT,
-    SQLITE_DB_MARK,
-    SQLITE_DB_UNMARK,
-    SQLITE_DB_BACK,
-    SQLITE_DB_QUERY_N,
-};
-
-struct sqlite_db {
-    struct sqlite_file file;                /* owns */
-    sqlite3_stmt *query[SQLITE_DB_QUERY_N]; /* owns */
-    uint64_t revision;                      /* of the last commit that changed something */
-    uint64_t log_first;                     /* the oldest revision that the log holds completely */
-    uint64_t n_log;                         /* rows of these, about */
-};
 
 /* How many rows the log may have above its bound before it is trimmed, so that most commits need
  * not trim it. */
@@ -374,7 +367,7 @@ static void bind_text(sqlite3_stmt *st, int i, const char *text)
 static int execute(struct sqlite_db *db, sqlite3_stmt *st, struct err *e)
 {
     int code = sqlite3_step(st);
-    int r = code == SQLITE_DONE ? 0 : sqlite_file_fail(&db->file, e);
+    int r = code == SQLITE_DONE ? 0 : sqlite_db_fail(db, e);
 
     sqlite3_reset(st);
     return r;
@@ -404,7 +397,7 @@ static int read_rows(struct sqlite_db *db, sqlite3_stmt *st, struct store_job *j
     while (r == 0 && (code = sqlite3_step(st)) == SQLITE_ROW)
         r = read_row(st, job);
     if (r == 0 && code != SQLITE_DONE)
-        r = sqlite_file_fail(&db->file, &job->e);
+        r = sqlite_db_fail(db, &job->e);
     if (r == -ENOMEM)
         (void)err_set(&job->e, r, "no memory for what is read");
     sqlite3_reset(st);
@@ -437,8 +430,8 @@ static int changes(struct sqlite_db *db, struct store_job *job)
     int r = 0;
 
     if (job->kind == STORE_JOB_DELETED)
-        r = sqlite_file_ask(
-            &db->file, "SELECT coalesce(min(revision), 1) FROM change", &job->first, &job->e);
+        r = sqlite_db_ask(
+            db, "SELECT coalesce(min(revision), 1) FROM change", &job->first, &job->e);
     else if (job->first < db->log_first)
         r = STORE_E_COMPACTED;
     if (r != 0)
@@ -459,11 +452,11 @@ static void sqlite_db_read(struct sqlite_db *db, struct store_job *job)
     else if (job->kind == STORE_JOB_CHANGES || job->kind == STORE_JOB_DELETED)
         job->r = changes(db, job);
     else
-        job->r = sqlite_file_copy(&db->file, job->key, &job->e);
+        job->r = sqlite_db_copy(db, job->key, &job->e);
 }
 
 /* Begin the lease of each key that has one at @now. 0 or negative errno with words. */
-static int sqlite_db_leases(struct sqlite_db *db, struct leases *leases, nsec_t now, struct err *e)
+static int sqlite_db_leases(struct sqlite_db *db, struct store *s, nsec_t now, struct err *e)
 {
     sqlite3_stmt *st = query(db, SQLITE_DB_LEASES);
     int code = SQLITE_DONE;
@@ -472,12 +465,12 @@ static int sqlite_db_leases(struct sqlite_db *db, struct leases *leases, nsec_t 
     while (r == 0 && (code = sqlite3_step(st)) == SQLITE_ROW) {
         const char *key = (const char *)sqlite3_column_text(st, 0);
 
-        r = key ? leases_set(leases, key, (uint32_t)sqlite3_column_int64(st, 1), now) : -ENOMEM;
+        r = key ? store__set_lease(s, key, (uint32_t)sqlite3_column_int64(st, 1), now) : -ENOMEM;
     }
     if (r != 0)
         (void)err_set(e, r, "no memory for what has a lease");
     else if (code != SQLITE_DONE)
-        r = sqlite_file_fail(&db->file, e);
+        r = sqlite_db_fail(db, e);
     sqlite3_reset(st);
     return r;
 }
@@ -522,7 +515,7 @@ static int apply_op(
     int r;
 
     bind_text(st, 1, op->key);
-    r = sqlite_file_number(&db->file, st, STORE_EXPECT_ABSENT, &current, e);
+    r = sqlite_db_number(db, st, STORE_EXPECT_ABSENT, &current, e);
     *changed = false;
     if (r != 0)
         return r;
@@ -585,7 +578,7 @@ static int find_cut(struct sqlite_db *db, uint64_t *ret, struct err *e)
     sqlite3_stmt *st = query(db, SQLITE_DB_CUT);
 
     sqlite3_bind_int64(st, 1, STORE_LOG_MAX);
-    return sqlite_file_number(&db->file, st, 0, ret, e);
+    return sqlite_db_number(db, st, 0, ret, e);
 }
 
 static int trim(struct sqlite_db *db, enum sqlite_db_query which, uint64_t cut, struct err *e)
@@ -644,7 +637,7 @@ static int transact(struct sqlite_db *db, struct list *first, size_t n, struct e
     if (r == 0)
         return 0;
     /* SQLite may have rolled back by itself; then this does nothing. */
-    (void)sqlite3_exec(db->file.db, "ROLLBACK", NULL, NULL, NULL);
+    (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
     *db = before;
     return r;
 }
@@ -680,15 +673,15 @@ static int prepare(struct sqlite_db *db, struct err *e)
     int r = 0;
 
     for (int i = 0; r == 0 && i < SQLITE_DB_QUERY_N; i++)
-        if (sqlite3_prepare_v3(db->file.db, query_text[i], -1, SQLITE_PREPARE_PERSISTENT,
+        if (sqlite3_prepare_v3(db->handle, query_text[i], -1, SQLITE_PREPARE_PERSISTENT,
                 &db->query[i], NULL) != SQLITE_OK)
-            r = sqlite_file_fail(&db->file, e);
+            r = sqlite_db_fail(db, e);
     if (r == 0)
-        r = sqlite_file_ask(&db->file, "SELECT revision FROM counter", &db->revision, e);
+        r = sqlite_db_ask(db, "SELECT revision FROM counter", &db->revision, e);
     if (r == 0)
-        r = sqlite_file_ask(&db->file, "SELECT count(*) FROM change", &db->n_log, e);
+        r = sqlite_db_ask(db, "SELECT count(*) FROM change", &db->n_log, e);
     if (r == 0)
-        r = sqlite_file_ask(&db->file, "SELECT min(revision) FROM change", &db->log_first, e);
+        r = sqlite_db_ask(db, "SELECT min(revision) FROM change", &db->log_first, e);
     /* Before the last so many there may be deletions only. */
     if (r == 0)
         r = find_cut(db, &cut, e);
@@ -699,34 +692,22 @@ static int prepare(struct sqlite_db *db, struct err *e)
     return 0;
 }
 
-/* As sqlite_file_open(), with all statements prepared. */
+/* As open_file(), with all statements prepared. */
 static int sqlite_db_open(struct sqlite_db *db, const char *path, struct err *e)
 {
-    int r;
+    int r = open_file(db, path, e);
 
-    *db = (struct sqlite_db){.revision = 0};
-    r = sqlite_file_open(&db->file, path, e);
     /* A savepoint of many pages needs room for a while, which must not be files elsewhere. */
     if (r == 0)
-        r = sqlite_file_run(&db->file, "PRAGMA temp_store = MEMORY", e);
+        r = sqlite_db_run(db, "PRAGMA temp_store = MEMORY", e);
     return r == 0 ? prepare(db, e) : r;
-}
-
-/* Release it. Idempotent; also after an open that failed. */
-static void sqlite_db_close(struct sqlite_db *db)
-{
-    for (int i = 0; i < SQLITE_DB_QUERY_N; i++)
-        sqlite3_finalize(db->query[i]);
-    sqlite_file_close(&db->file);
-    *db = (struct sqlite_db){.revision = 0};
 }
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
 struct sqlite {
     struct store base;
-    struct sqlite_db db;   /* the thread's, once it runs */
-    struct worker *worker; /* owns; does the jobs; NULL: it did not start */
+    struct sqlite_db db; /* the thread's, once it runs */
 };
 
 static struct sqlite *sqlite_of(struct store *s)
@@ -768,16 +749,11 @@ static void run(struct worker *w, void *ctx)
 
 /* ---- the owner's side ----------------------------------------------------------------------- */
 
-static void sqlite_submit(struct store *s, struct store_job *job)
-{
-    (void)worker_put(sqlite_of(s)->worker, &job->link);
-}
-
 static void sqlite_free(struct store *s)
 {
     struct sqlite *q = sqlite_of(s);
 
-    q->worker = worker_stop(q->worker);
+    s->worker = worker_stop(s->worker);
     sqlite_db_close(&q->db);
     store__deinit(s);
     free(q);
@@ -785,7 +761,7 @@ static void sqlite_free(struct store *s)
 
 static const struct store_ops sqlite_ops = {
     .free = sqlite_free,
-    .submit = sqlite_submit,
+    .submit = store_queue_submit,
 };
 
 int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e)
@@ -802,10 +778,10 @@ int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e
     if (r == 0)
         r = sqlite_db_open(&q->db, where, e);
     if (r == 0)
-        r = sqlite_db_leases(&q->db, &q->base.leases, now, e);
+        r = sqlite_db_leases(&q->db, &q->base, now, e);
     q->base.revision = q->db.revision;
     if (r == 0)
-        r = store_queue_start(&q->worker, run, q, e);
+        r = store_queue_start(&q->base.worker, run, q, e);
     if (r != 0) {
         sqlite_free(&q->base);
         return r;

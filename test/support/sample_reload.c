@@ -128,7 +128,7 @@ static bool is_same(json_t *a, json_t *b, const char *what)
 }
 
 static bool is_set_aside(
-    const struct damaged *d, enum record_kind kind, const char *network, const char *name)
+    const struct keys *d, enum record_kind kind, const char *network, const char *name)
 {
     char key[RECORD_KEY_MAX];
 
@@ -136,14 +136,14 @@ static bool is_set_aside(
 }
 
 /* The node's record, or its report. */
-static bool is_node_hurt(const struct damaged *d, const char *network, const char *name)
+static bool is_node_hurt(const struct keys *d, const char *network, const char *name)
 {
     return is_set_aside(d, RECORD_NODE, network, name) ||
            is_set_aside(d, RECORD_REPORT, network, name);
 }
 
 /* Is what the API shows as KIND/NETWORK/NAME made of a record that is set aside? */
-static bool is_hurt(const struct damaged *d, const char *shown)
+static bool is_hurt(const struct keys *d, const char *shown)
 {
     char kind[16];
     char network[NAME_MAX_LEN + 1];
@@ -249,10 +249,10 @@ void sample_reload_run(const uint8_t *bytes, size_t n)
     after = sample_hub_show(&s);
     if (!is_same(before, after, "before and after"))
         sample_hub_fail("what is stored is not what loads");
-    if (s.hub->model.damaged.records.n > 0)
+    if (s.hub->model.damaged.n > 0)
         sample_hub_fail("\"%s\" was stored, and does not load: %s",
-            damaged_at(&s.hub->model.damaged, 0)->keyed.key,
-            err_text(&damaged_at(&s.hub->model.damaged, 0)->why));
+            s.hub->model.damaged.items[0]->key,
+            err_text(&damaged_find_below(&s.hub->model.damaged, "")->why));
     json_decref(before);
     json_decref(after);
     hurt_some(&s, &hurts);

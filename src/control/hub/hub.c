@@ -220,7 +220,7 @@ static void on_job_damaged(void *ctx, const char *key, const char *why)
     struct hub *hub = ctx;
     struct err e;
 
-    if (hub->model.damaged.records.n >= DAMAGED_MAX)
+    if (hub->model.damaged.n >= DAMAGED_MAX)
         return;
     (void)err_set(&e, -EUCLEAN, "%s", why);
     model_set_aside(&hub->model, key, 0, &e);

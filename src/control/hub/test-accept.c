@@ -145,12 +145,12 @@ static void test_a_removed_network_leaves_nothing(void **state)
 
         assert_int_equal(store_now_commit(s.hub->store, &op, 1, s.now, NULL, NULL, &e), 0);
     }
-    assert_int_equal(s.hub->model.damaged.records.n, 3);
+    assert_int_equal(s.hub->model.damaged.n, 3);
     assert_int_equal(
         sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "DELETE", "/v1/networks/other", NULL, NULL),
         204);
     assert_int_equal(store_now_list(s.hub->store, "", fail_below_other, NULL, NULL, &e), 0);
-    assert_int_equal(s.hub->model.damaged.records.n, 0);
+    assert_int_equal(s.hub->model.damaged.n, 0);
     sample_hub_close(&s);
     sample_hub_remove_dir(&s);
 }

@@ -218,9 +218,9 @@ static const char *token_key(struct fixture *f, unsigned i, char buf[static RECO
 static void assert_damaged(struct fixture *f, const char *key)
 {
     assert_int_equal(n_broken, 1);
-    assert_int_equal(f->model.damaged.records.n, 1);
-    assert_string_equal(damaged_at(&f->model.damaged, 0)->keyed.key, key);
-    assert_true(err_text(&damaged_at(&f->model.damaged, 0)->why)[0]);
+    assert_int_equal(f->model.damaged.n, 1);
+    assert_string_equal(f->model.damaged.items[0]->key, key);
+    assert_true(err_text(&damaged_find(&f->model.damaged, key)->why)[0]);
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
@@ -251,7 +251,7 @@ static void test_any_flipped_byte(void **state)
         }
         put_raw(f, keys[k], good);
         reload(f);
-        assert_int_equal(f->model.damaged.records.n, 0);
+        assert_int_equal(f->model.damaged.n, 0);
         free(bad);
         free(good);
     }
@@ -270,7 +270,7 @@ static void test_swapped(void **state)
         put_raw(f, keys[k][0], b);
         put_raw(f, keys[k][1], a);
         reload(f);
-        assert_int_equal(f->model.damaged.records.n, 2);
+        assert_int_equal(f->model.damaged.n, 2);
         assert_non_null(damaged_find(&f->model.damaged, keys[k][0]));
         assert_non_null(damaged_find(&f->model.damaged, keys[k][1]));
         put_raw(f, keys[k][0], a);
@@ -289,7 +289,7 @@ static void test_swapped_without_sum(void **state)
     (void)snprintf(strstr(value, ",\"sum\":"), 2, "}");
     put_raw(f, "node/one/a", value);
     reload(f);
-    assert_int_equal(f->model.damaged.records.n, 0);
+    assert_int_equal(f->model.damaged.n, 0);
     put_raw(f, "node/one/b", value);
     reload(f);
     assert_damaged(f, "node/one/b");
@@ -319,7 +319,7 @@ static void test_node(void **state)
     assert_int_equal(enter(f, 0, 15, "more"), ENROL_E_FULL);
     /* It is free when the record is gone. */
     put(f, RECORD_NODE, "one", "c", NULL);
-    assert_int_equal(f->model.damaged.records.n, 0);
+    assert_int_equal(f->model.damaged.n, 0);
     assert_int_equal(enter(f, 0, 15, "more"), 0);
     assert_int_equal(number_of(f->node), 1);
     assert_int_equal(enter(f, 0, 16, "most"), 0);
@@ -337,13 +337,13 @@ static void test_cursor(void **state)
      * that is given out makes the record anew. */
     assert_int_equal(enter(f, 0, 20, "x"), 0);
     assert_int_equal(number_of(f->node), 5);
-    assert_int_equal(f->model.damaged.records.n, 0);
+    assert_int_equal(f->model.damaged.n, 0);
     truncate_record(f, "ipam/one");
     truncate_record(f, "node/one/x");
     reload(f);
-    assert_int_equal(f->model.damaged.records.n, 2);
+    assert_int_equal(f->model.damaged.n, 2);
     assert_int_equal(enter(f, 0, 21, "y"), ENROL_E_FULL);
-    assert_int_equal(f->model.damaged.records.n, 2);
+    assert_int_equal(f->model.damaged.n, 2);
 }
 
 static void test_token(void **state)
@@ -375,7 +375,7 @@ static void test_edge(void **state)
     assert_false(model_may_talk(model_find_node(net, "a"), model_find_node(net, "b")));
     assert_true(model_may_talk(model_find_node(net, "a"), model_find_node(net, "c")));
     set_edge(f, EDGE_PATH_AUTO);
-    assert_int_equal(f->model.damaged.records.n, 0);
+    assert_int_equal(f->model.damaged.n, 0);
     assert_true(model_may_talk(model_find_node(net, "a"), model_find_node(net, "b")));
 }
 
@@ -412,7 +412,7 @@ static void test_keys(void **state)
         put_raw(f, keys[i], "{\"next\":7}");
     put_raw(f, "future/one", "anything");
     reload(f);
-    assert_int_equal(f->model.damaged.records.n, sizeof(keys) / sizeof(*keys));
+    assert_int_equal(f->model.damaged.n, sizeof(keys) / sizeof(*keys));
 }
 
 static void test_seal(void **state)

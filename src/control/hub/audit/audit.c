@@ -15,46 +15,40 @@
 
 #define CAP_FIRST 16
 
-void audit_rings_deinit(struct audit_rings *r)
+/* An entry's ID as numbers. */
+struct audit_rings_id {
+    uint64_t number; /* of its commit */
+    unsigned n;      /* among the entries of that */
+};
+
+/* The entries of one network, oldest first. */
+struct audit_ring {
+    struct keyed keyed;         /* by its network */
+    struct audit_rings_id *ids; /* owns; a ring of @cap places, a power of two */
+    size_t cap;
+    size_t first; /* place of the oldest */
+    size_t n;
+};
+
+static struct audit_ring *ring_of(struct keyed *k)
+{
+    return k ? container_of(k, struct audit_ring, keyed) : NULL;
+}
+
+void audit_rings_deinit(struct keys *r)
 {
     for (size_t i = 0; i < r->n; i++)
-        free(r->items[i].ids);
-    free(r->items);
-    *r = (struct audit_rings){.n = 0};
-}
-
-static int compare(const void *item, const void *wanted)
-{
-    return strcmp(((const struct audit_ring *)item)->network, wanted);
-}
-
-static struct audit_ring *find_or_make(struct audit_rings *r, const char *network)
-{
-    bool found;
-    size_t at = sorted_place(r->items, r->n, sizeof(*r->items), compare, network, &found);
-    struct audit_ring *items;
-
-    if (found)
-        return &r->items[at];
-    items = sorted_open(r->items, r->n, sizeof(*r->items), at, &r->cap);
-    if (!items)
-        return NULL;
-    r->items = items;
-    r->n++;
-    items[at] = (struct audit_ring){.cap = 0};
-    memcpy(items[at].network, network, strnlen(network, NAME_MAX_LEN));
-    return &items[at];
+        free(ring_of(r->items[i])->ids);
+    keys_free_all(r);
 }
 
 /* A network without entries is not remembered. */
-static void drop_if_empty(struct audit_rings *r, struct audit_ring *ring)
+static void drop_if_empty(struct keys *r, struct audit_ring *ring)
 {
-    size_t at = (size_t)(ring - r->items);
-
     if (ring->n > 0)
         return;
     free(ring->ids);
-    memmove(ring, ring + 1, (--r->n - at) * sizeof(*ring));
+    keys_free(r, &ring->keyed);
 }
 
 static bool grow(struct audit_ring *ring)
@@ -91,14 +85,14 @@ static struct audit_rings_id take_oldest(struct audit_ring *ring)
     return id;
 }
 
-void audit_rings_add(struct audit_rings *r, const char *network, const char *id)
+void audit_rings_add(struct keys *r, const char *network, const char *id)
 {
     struct audit_rings_id parsed;
     struct audit_ring *ring;
 
     if (!parse(id, &parsed))
         return;
-    ring = find_or_make(r, network);
+    ring = ring_of(keys_open(r, network, sizeof(*ring)));
     if (!ring)
         return;
     if (ring->n < ring->cap || grow(ring))
@@ -106,11 +100,9 @@ void audit_rings_add(struct audit_rings *r, const char *network, const char *id)
     drop_if_empty(r, ring);
 }
 
-void audit_rings_remove(struct audit_rings *r, const char *network, const char *id)
+void audit_rings_remove(struct keys *r, const char *network, const char *id)
 {
-    bool found;
-    size_t at = sorted_place(r->items, r->n, sizeof(*r->items), compare, network, &found);
-    struct audit_ring *ring = found ? &r->items[at] : NULL;
+    struct audit_ring *ring = ring_of(keys_find(r, network));
     struct audit_rings_id gone;
 
     if (!ring || !parse(id, &gone))
@@ -125,14 +117,14 @@ void audit_rings_remove(struct audit_rings *r, const char *network, const char *
     drop_if_empty(r, ring);
 }
 
-bool audit_rings_take(struct audit_rings *r, char ret_id[static AUDIT_ID_MAX])
+bool audit_rings_take(struct keys *r, char ret_id[static AUDIT_ID_MAX])
 {
     struct audit_ring *most = NULL;
     struct audit_rings_id id;
 
     for (size_t i = 0; i < r->n; i++)
-        if (!most || r->items[i].n > most->n)
-            most = &r->items[i];
+        if (!most || ring_of(r->items[i])->n > most->n)
+            most = ring_of(r->items[i]);
     if (!most)
         return false;
     id = take_oldest(most);

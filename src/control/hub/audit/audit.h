@@ -23,7 +23,7 @@
  * own, so that they push no change out.
  *
  * Entries are never changed. They go when they are too old; and when there are too many, the oldest
- * of the network that has the most (struct audit_rings).
+ * of the network that has the most (audit_rings_add()).
  *
  * An actor is "uid:0" (of the admin socket), "admin:NAME" (an admin token), "file:admin.token",
  * "node:NETWORK/NAME", "join:ID" (a join token), "hub" (of several: "hub:NAME") or "stranger".
@@ -40,6 +40,7 @@
 #include "base/parse.h"
 #include "base/rate.h"
 #include "hub/record/record.h"
+#include "store/keys.h"
 #include "store/store.h"
 
 /* ---- which entries of the audit log are whose, so that no network pushes out another's ------- */
@@ -54,29 +55,8 @@
  * Pure. Threads: the caller's.
  */
 
-/** An entry's ID as numbers. */
-struct audit_rings_id {
-    uint64_t number; /* of its commit */
-    unsigned n;      /* among the entries of that */
-};
-
-/** The entries of one network, oldest first. */
-struct audit_ring {
-    char network[NAME_MAX_LEN + 1];
-    struct audit_rings_id *ids; /* owns; a ring of @cap places, a power of two */
-    size_t cap;
-    size_t first; /* place of the oldest */
-    size_t n;
-};
-
-struct audit_rings {
-    struct audit_ring *items; /* owns; sorted by network */
-    size_t n;
-    size_t cap;
-};
-
 /** audit_rings_deinit() - forget all; idempotent, safe on zeroes. */
-void audit_rings_deinit(struct audit_rings *r);
+void audit_rings_deinit(struct keys *r);
 
 /**
  * audit_rings_add() - there is one more entry
@@ -84,17 +64,17 @@ void audit_rings_deinit(struct audit_rings *r);
  *
  * Without memory it is not known, and goes when it is too old.
  */
-void audit_rings_add(struct audit_rings *r, const char *network, const char *id);
+void audit_rings_add(struct keys *r, const char *network, const char *id);
 
 /** audit_rings_remove() - that entry has gone, and with it older ones of the same network. */
-void audit_rings_remove(struct audit_rings *r, const char *network, const char *id);
+void audit_rings_remove(struct keys *r, const char *network, const char *id);
 
 /**
  * audit_rings_take() - the oldest entry of the network that has the most; it is forgotten here
  *
  * Return: false when no entry is known.
  */
-bool audit_rings_take(struct audit_rings *r, char ret_id[static AUDIT_ID_MAX]);
+bool audit_rings_take(struct keys *r, char ret_id[static AUDIT_ID_MAX]);
 
 /* ---- the log --------------------------------------------------------------------------------- */
 
@@ -132,19 +112,19 @@ struct audit {
     /* What is the record of that key? Fills in @ret. Its ctx is @before_ctx, pinned. */
     void (*before)(void *ctx, const char *key, struct audit_before *ret);
     void *before_ctx;
-    int64_t (*wall)(void);                  /* seconds since 1970 */
-    int64_t age_s;                          /* older entries go */
-    size_t max[AUDIT_KIND_N];               /* more entries go */
-    size_t n[AUDIT_KIND_N];                 /* entries kept */
-    struct audit_rings rings[AUDIT_KIND_N]; /* owns: whose these are */
-    struct audit_by by;                     /* who causes what is committed now */
-    const struct audit_by *each;            /* borrowed: who causes which operation of the
-                                               next commit; NULL: @by causes all */
-    uint64_t last;                          /* number of the newest entries */
-    const char *hub;                        /* pins: see audit_share(); NULL: no other hub */
-    uint64_t salt;                          /* of the IDs, random; 0: no other hub has the
-                                               store; set by the hub */
-    uint64_t settled;                       /* of the newest that are not on their way */
+    int64_t (*wall)(void);           /* seconds since 1970 */
+    int64_t age_s;                   /* older entries go */
+    size_t max[AUDIT_KIND_N];        /* more entries go */
+    size_t n[AUDIT_KIND_N];          /* entries kept */
+    struct keys rings[AUDIT_KIND_N]; /* owns: whose these are */
+    struct audit_by by;              /* who causes what is committed now */
+    const struct audit_by *each;     /* borrowed: who causes which operation of the
+                                        next commit; NULL: @by causes all */
+    uint64_t last;                   /* number of the newest entries */
+    const char *hub;                 /* pins: see audit_share(); NULL: no other hub */
+    uint64_t salt;                   /* of the IDs, random; 0: no other hub has the
+                                        store; set by the hub */
+    uint64_t settled;                /* of the newest that are not on their way */
     struct audit_record pending[AUDIT_PENDING_MAX]; /* refusals to be written */
     unsigned n_pending;
     int64_t lost_since; /* s since 1970: the first of those that found no place */

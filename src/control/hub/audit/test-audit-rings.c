@@ -9,14 +9,14 @@
 
 #include "hub/audit/audit.h"
 
-static void add(struct audit_rings *r, const char *network, uint64_t number)
+static void add(struct keys *r, const char *network, uint64_t number)
 {
     char id[AUDIT_ID_MAX];
 
     audit_rings_add(r, network, audit_id(id, number, 0));
 }
 
-static void assert_takes(struct audit_rings *r, uint64_t number)
+static void assert_takes(struct keys *r, uint64_t number)
 {
     char expected[AUDIT_ID_MAX];
     char id[AUDIT_ID_MAX];
@@ -27,7 +27,7 @@ static void assert_takes(struct audit_rings *r, uint64_t number)
 
 static void test_who_has_the_most_loses(void **state)
 {
-    struct audit_rings r = {.n = 0};
+    struct keys r = KEYS_NULL;
     char id[AUDIT_ID_MAX];
 
     assert_false(audit_rings_take(&r, id));
@@ -49,7 +49,7 @@ static void test_who_has_the_most_loses(void **state)
 
 static void test_removed_from_the_front(void **state)
 {
-    struct audit_rings r = {.n = 0};
+    struct keys r = KEYS_NULL;
     char id[AUDIT_ID_MAX];
 
     for (uint64_t i = 1; i <= 40; i++)

@@ -142,7 +142,7 @@ void handlers_metrics(void *ctx, const struct request *rq, struct response *rs)
     metrics_add(m, METRIC_STORE_COMMITS_REFUSED, (double)refusal.n);
     metrics_add(m, METRIC_STORE_BEHIND_SECONDS, (double)lag.behind_for / (double)NSEC_PER_SEC);
     metrics_add(m, METRIC_STORE_RELISTS, (double)lag.n_relists);
-    metrics_add(m, METRIC_DAMAGED_RECORDS, (double)h->model->damaged.records.n);
+    metrics_add(m, METRIC_DAMAGED_RECORDS, (double)h->model->damaged.n);
     add_jobs(m, h);
     add_resources(m, h);
     if (h->overlay)

@@ -656,17 +656,14 @@ void job_host_end(struct job_host *host, nsec_t deadline)
 
 void job_host_add_member(struct job_host *host, const struct ip_addr *address)
 {
-    if (host->n_members == host->cap_members) {
-        size_t cap = host->cap_members ? 2 * host->cap_members : 16;
-        struct ip_addr *grown = realloc(host->members, cap * sizeof(*grown));
+    struct ip_addr *members = sorted_open(
+        host->members, host->n_members, sizeof(*members), host->n_members, &host->cap_members);
 
-        /* Without memory for it the member is hung up on until the hub is started anew. */
-        if (!grown)
-            return;
-        host->members = grown;
-        host->cap_members = cap;
-    }
-    host->members[host->n_members++] = *address;
+    /* Without memory for it the member is hung up on until the hub is started anew. */
+    if (!members)
+        return;
+    host->members = members;
+    members[host->n_members++] = *address;
     if (host->child)
         say_now(host, &(struct rdzv_wire){.type = RDZV_WIRE_MEMBER, .address = *address});
 }

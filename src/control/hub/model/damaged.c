@@ -1,68 +1,41 @@
 /* damaged.c - see damaged.h. */
 #include "damaged.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static struct damaged_record *record_of(struct keyed *k)
+bool damaged_add(struct keys *damaged, const char *key, uint64_t revision, const struct err *why)
 {
+    size_t n = damaged->n;
+    struct keyed *k = keys_open(damaged, key, sizeof(struct damaged_record));
+
+    if (k) {
+        container_of(k, struct damaged_record, keyed)->why = *why;
+        container_of(k, struct damaged_record, keyed)->revision = revision;
+    }
+    return !k || damaged->n > n;
+}
+
+bool damaged_remove(struct keys *damaged, const char *key)
+{
+    struct keyed *k = keys_find(damaged, key);
+
+    if (k)
+        keys_free(damaged, k);
+    return k;
+}
+
+const struct damaged_record *damaged_find(const struct keys *damaged, const char *key)
+{
+    struct keyed *k = keys_find(damaged, key);
+
     return k ? container_of(k, struct damaged_record, keyed) : NULL;
 }
 
-static void record_free(struct damaged_record *r)
+const struct damaged_record *damaged_find_below(const struct keys *damaged, const char *prefix)
 {
-    free(r->keyed.key);
-    free(r);
-}
+    size_t i = keys_lower(damaged, prefix);
 
-void damaged_deinit(struct damaged *d)
-{
-    for (size_t i = 0; i < d->records.n; i++)
-        record_free(record_of(d->records.items[i]));
-    keys_deinit(&d->records);
-}
-
-bool damaged_add(struct damaged *d, const char *key, uint64_t revision, const struct err *why)
-{
-    struct damaged_record *r = record_of(keys_find(&d->records, key));
-
-    if (r) {
-        r->why = *why;
-        r->revision = revision;
-        return false;
-    }
-    r = calloc(1, sizeof(*r));
-    if (!r)
-        return true;
-    r->why = *why;
-    r->revision = revision;
-    r->keyed.key = strdup(key);
-    if (!r->keyed.key || keys_add(&d->records, &r->keyed) != 0)
-        record_free(r);
-    return true;
-}
-
-bool damaged_remove(struct damaged *d, const char *key)
-{
-    struct damaged_record *r = record_of(keys_find(&d->records, key));
-
-    if (!r)
-        return false;
-    keys_remove(&d->records, &r->keyed);
-    record_free(r);
-    return true;
-}
-
-const struct damaged_record *damaged_find(const struct damaged *d, const char *key)
-{
-    return record_of(keys_find(&d->records, key));
-}
-
-const struct damaged_record *damaged_find_below(const struct damaged *d, const char *prefix)
-{
-    size_t i = keys_lower(&d->records, prefix);
-
-    if (i == d->records.n || strncmp(d->records.items[i]->key, prefix, strlen(prefix)) != 0)
+    if (i == damaged->n || strncmp(damaged->items[i]->key, prefix, strlen(prefix)) != 0)
         return NULL;
-    return damaged_at(d, i);
+    return container_of(damaged->items[i], struct damaged_record, keyed);
 }

@@ -15,20 +15,10 @@
 #include "store/keys.h"
 
 struct damaged_record {
-    struct keyed keyed; /* its key in the store; linked in damaged.records */
+    struct keyed keyed; /* its key in the store; in the model's damaged */
     struct err why;     /* in words */
     uint64_t revision;  /* of it; 0: not known */
 };
-
-/** In the order of their keys. */
-struct damaged {
-    struct keys records; /* of struct damaged_record */
-};
-
-#define DAMAGED_NULL {KEYS_NULL}
-
-/** damaged_deinit() - forget all of them. */
-void damaged_deinit(struct damaged *d);
 
 /**
  * damaged_add() - the record with @key cannot be understood
@@ -36,19 +26,13 @@ void damaged_deinit(struct damaged *d);
  * Return: true when it was not in the list before. Without memory it is not in
  * the list, and true.
  */
-bool damaged_add(struct damaged *d, const char *key, uint64_t revision, const struct err *why);
+bool damaged_add(struct keys *damaged, const char *key, uint64_t revision, const struct err *why);
 
 /** damaged_remove() - it can be understood now, or is gone. True when it was in the list. */
-bool damaged_remove(struct damaged *d, const char *key);
+bool damaged_remove(struct keys *damaged, const char *key);
 
 /** damaged_find() - lends; NULL: it is not in the list. */
-const struct damaged_record *damaged_find(const struct damaged *d, const char *key);
+const struct damaged_record *damaged_find(const struct keys *damaged, const char *key);
 
 /** damaged_find_below() - lends the first one whose key starts with @prefix, NULL if none. */
-const struct damaged_record *damaged_find_below(const struct damaged *d, const char *prefix);
-
-/** damaged_at() - lends number @i of d->records.n. */
-static inline const struct damaged_record *damaged_at(const struct damaged *d, size_t i)
-{
-    return container_of(d->records.items[i], struct damaged_record, keyed);
-}
+const struct damaged_record *damaged_find_below(const struct keys *damaged, const char *prefix);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
+
 uint32_t ipam_capacity(const struct ip_prefix *cidr4, const struct ip_prefix *cidr6)
 {
     uint64_t n4 = ip_prefix_size(cidr4) - 2;
@@ -27,36 +29,31 @@ void ipam_deinit(struct ipam *p)
     p->cap = 0;
 }
 
+/* A run and a number in it are equal. */
+static int compare(const void *item, const void *wanted)
+{
+    const struct ipam_run *run = item;
+    uint32_t n = *(const uint32_t *)wanted;
+
+    return run->last < n ? -1 : run->first > n;
+}
+
 /* Index of the first run that does not end before @n. */
 static size_t find_run(const struct ipam *p, uint32_t n)
 {
-    size_t lo = 0;
-    size_t hi = p->n_runs;
+    bool found;
 
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (p->runs[mid].last < n)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return sorted_place(p->runs, p->n_runs, sizeof(*p->runs), compare, &n, &found);
 }
 
 static int insert_run(struct ipam *p, size_t i, struct ipam_run run)
 {
-    if (p->n_runs == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 8;
-        struct ipam_run *runs = realloc(p->runs, cap * sizeof(*runs));
+    struct ipam_run *runs = sorted_open(p->runs, p->n_runs, sizeof(run), i, &p->cap);
 
-        if (!runs)
-            return -ENOMEM;
-        p->runs = runs;
-        p->cap = cap;
-    }
-    memmove(p->runs + i + 1, p->runs + i, (p->n_runs - i) * sizeof(*p->runs));
-    p->runs[i] = run;
+    if (!runs)
+        return -ENOMEM;
+    p->runs = runs;
+    runs[i] = run;
     p->n_runs++;
     return 0;
 }

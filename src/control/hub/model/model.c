@@ -393,23 +393,17 @@ void model__link_edge(struct model_network *net, struct model_edge *edge)
 
 int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct model_edge **ret)
 {
-    struct model_edge *edge = calloc(1, sizeof(*edge));
+    struct keyed *k = keys_open(&net->edges, spec->meta.name, sizeof(**ret));
 
-    if (edge) {
-        edge->net = net;
-        edge->spec = *spec;
-        list_init(&edge->change.link);
-        edge->keyed.key = strdup(spec->meta.name);
-    }
-    if (!edge || !edge->keyed.key || keys_add(&net->edges, &edge->keyed) != 0) {
+    if (!k) {
         mesh_edge_deinit(spec);
-        if (edge)
-            free(edge->keyed.key);
-        free(edge);
         return -ENOMEM;
     }
-    model__link_edge(net, edge);
-    *ret = edge;
+    *ret = container_of(k, struct model_edge, keyed);
+    (*ret)->net = net;
+    (*ret)->spec = *spec;
+    list_init(&(*ret)->change.link);
+    model__link_edge(net, *ret);
     return 0;
 }
 
@@ -432,44 +426,32 @@ void model__free_edge(struct model_edge *edge)
 
 /* ---- objects of other kinds ----------------------------------------------------------------- */
 
-static void free_object(struct model_object *o)
-{
-    list_remove(&o->change.link);
-    object_deinit(&o->object);
-    free(o->keyed.key);
-    free(o);
-}
-
 const struct object *model__put_object(
     struct model_network *net, struct object *o, struct object *ret_before)
 {
-    struct model_object *held = model_find_object(net, o->kind, o->meta.name);
     char key[RECORD_KEY_MAX];
+    size_t n = net->objects.n;
+    struct keyed *k = keys_open(
+        &net->objects, object_key(key, o->kind, o->meta.name), sizeof(struct model_object));
+    struct model_object *held;
 
-    *ret_before = (struct object)OBJECT_NULL;
-    if (held) {
-        *ret_before = held->object;
-        held->object = *o;
-        return &held->object;
-    }
-    held = calloc(1, sizeof(*held));
-    if (!held) {
+    if (!k) {
         object_deinit(o);
         return NULL;
     }
+    held = container_of(k, struct model_object, keyed);
+    if (net->objects.n > n)
+        list_init(&held->change.link);
+    *ret_before = held->object;
     held->object = *o;
-    list_init(&held->change.link);
-    held->keyed.key = strdup(object_key(key, o->kind, o->meta.name));
-    if (held->keyed.key && keys_add(&net->objects, &held->keyed) == 0)
-        return &held->object;
-    free_object(held);
-    return NULL;
+    return &held->object;
 }
 
 void model__remove_object(struct model_network *net, struct model_object *o)
 {
-    keys_remove(&net->objects, &o->keyed);
-    free_object(o);
+    list_remove(&o->change.link);
+    object_deinit(&o->object);
+    keys_free(&net->objects, &o->keyed);
 }
 
 /* ---- networks ------------------------------------------------------------------------------- */
@@ -520,8 +502,9 @@ static void free_members(struct model_network *net)
 
     for (size_t i = 0; i < net->edges.n; i++)
         model__free_edge(model_edge_at(net, i));
-    for (size_t i = 0; i < net->objects.n; i++)
-        free_object(container_of(net->objects.items[i], struct model_object, keyed));
+    while (net->objects.n > 0)
+        model__remove_object(
+            net, container_of(net->objects.items[net->objects.n - 1], struct model_object, keyed));
     for (size_t i = 0; i < net->nodes.n; i++)
         node_free(model_node_at(net, i));
     list_foreach_safe(node, tmp, &net->removed, reap)
@@ -650,5 +633,5 @@ void model_deinit(struct model *m)
         model__remove_token(m, container_of(l, struct model_token, link));
     }
     htab_deinit(&m->tokens);
-    damaged_deinit(&m->damaged);
+    keys_free_all(&m->damaged);
 }

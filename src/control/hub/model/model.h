@@ -195,7 +195,7 @@ struct model {
     struct keys networks;           /* of struct model_network */
     struct list removed;            /* removed networks; of struct model_network */
     struct htab tokens;             /* of struct model_token */
-    struct damaged damaged;         /* records that were set aside */
+    struct keys damaged;            /* records that were set aside; of struct damaged_record */
     uint64_t seed;                  /* for all hash tables */
     bool is_expiring;               /* a commit of model_expire() is on its way */
     nsec_t expired_at;              /* the time that it was called with */

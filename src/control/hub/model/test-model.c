@@ -315,7 +315,7 @@ static void test_load(void **state)
     assert_int_equal(net->secret.b[0], 1);
     assert_true(net->own == model_find_node(net, "hub"));
     assert_int_equal(net->key_failure.code, 0);
-    assert_int_equal(f->model.damaged.records.n, 0);
+    assert_int_equal(f->model.damaged.n, 0);
     /* A change that comes later is told, too. */
     put_network(f, "hub", 1400);
     assert_told(f, "network changed default; ");

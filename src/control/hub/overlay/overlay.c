@@ -524,7 +524,7 @@ int overlay_new(
     o->seed = rng_u64(&rng);
     list_init(&o->networks);
     htab_init(&o->by_remote, rng_u64(&rng));
-    recontact_init(&o->recontact);
+    list_init(&o->recontacts);
     (void)pthread_mutex_init(&o->lock, NULL);
     r = open_parts(o, &port, e);
     if (r < 0) {

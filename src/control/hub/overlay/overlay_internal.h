@@ -43,32 +43,20 @@
 
 /** What is kept for each node. */
 struct recontact_node {
-    struct list link;   /* in the recontact's nodes, while it is spoken to */
+    struct list link;   /* among those that are spoken to */
     struct endpoint at; /* where it may be; none: nobody knows */
     nsec_t ends_at;     /* when it is spoken to no more */
 };
 
-struct recontact {
-    struct list nodes; /* of struct recontact_node: those that are spoken to */
-};
-
-/** recontact_init() - nobody is spoken to. */
-void recontact_init(struct recontact *r);
-
-/** recontact_node_init() - @at: where it may be; none: nobody knows. */
-void recontact_node_init(struct recontact_node *node, const struct endpoint *at);
-
 /**
  * recontact_begin() - is the node to be spoken to, at node->at, from now on?
+ * @nodes:	those that are; it is added
  *
  * Once more for a node that is spoken to already begins its time anew.
  *
  * Return: false when nobody knows where it may be.
  */
-bool recontact_begin(struct recontact *r, struct recontact_node *node, nsec_t now);
-
-/** recontact_end() - the node is spoken to no more. Fine when it was not. */
-void recontact_end(struct recontact_node *node);
+bool recontact_begin(struct list *nodes, struct recontact_node *node, nsec_t now);
 
 /** recontact_is_over() - is a node that is spoken to to be left alone now? @is_heard: it answered.
  */
@@ -185,7 +173,7 @@ struct overlay {
     struct list networks;       /* of struct overlay_network, in the order in which they came */
     uint32_t next_rank;         /* of the next network */
     bool is_started;            /* @tick is there, the port runs */
-    struct recontact recontact; /* nodes with which the hub begins a handshake */
+    struct list recontacts;     /* of struct recontact_node: those that are spoken to */
     struct addresses addresses; /* where the nodes were */
     struct probe_answers probes;
     struct timestamp_file timestamps; /* of the port's handshakes */

@@ -259,9 +259,9 @@ static void remove_peer(struct overlay_node *node)
 
 static enum contact begin_contact(struct overlay_node *node, nsec_t now)
 {
-    struct recontact *r = &node->network->overlay->recontact;
+    struct list *nodes = &node->network->overlay->recontacts;
 
-    return recontact_begin(r, &node->recontact, now) ? CONTACT_BEGIN : CONTACT_AS_IS;
+    return recontact_begin(nodes, &node->recontact, now) ? CONTACT_BEGIN : CONTACT_AS_IS;
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */
@@ -320,7 +320,8 @@ void overlay_add_node(struct overlay *o, const struct model_node *model, nsec_t 
         node->model = model;
         node->key = model->spec.key;
         (void)addresses_find(&o->addresses, model->net->spec.meta.name, &node->key, &at);
-        recontact_node_init(&node->recontact, &at);
+        node->recontact.at = at;
+        list_init(&node->recontact.link);
     }
     if (!node || admit(node) < 0) {
         log_error("no memory for node %s", model->spec.meta.name);
@@ -376,7 +377,7 @@ void overlay_remove_node(const struct model_node *model)
     if (!node)
         return;
     remove_peer(node);
-    recontact_end(&node->recontact);
+    list_remove(&node->recontact.link);
     forget(node);
     forget_probes(node);
     set_routes(node, 0);
@@ -507,10 +508,10 @@ void overlay__tick_nodes(struct overlay *o, nsec_t now)
     struct overlay_node *tmp;
     json_t *all;
 
-    list_foreach_safe(node, tmp, &o->recontact.nodes, recontact.link) {
+    list_foreach_safe(node, tmp, &o->recontacts, recontact.link) {
         if (!recontact_is_over(&node->recontact, is_heard(node), now))
             continue;
-        recontact_end(&node->recontact);
+        list_remove(&node->recontact.link);
         change_peer(node, DIFF_OP_UPDATE, CONTACT_END);
     }
     if (!addresses_may_write(&o->addresses, now) || !atomic_exchange(&o->has_updates, false))
@@ -524,31 +525,14 @@ void overlay__tick_nodes(struct overlay *o, nsec_t now)
 
 /* ---- which nodes the hub speaks to first ----------------------------------------------------- */
 
-void recontact_init(struct recontact *r)
-{
-    list_init(&r->nodes);
-}
-
-void recontact_node_init(struct recontact_node *node, const struct endpoint *at)
-{
-    list_init(&node->link);
-    node->at = *at;
-    node->ends_at = 0;
-}
-
-bool recontact_begin(struct recontact *r, struct recontact_node *node, nsec_t now)
+bool recontact_begin(struct list *nodes, struct recontact_node *node, nsec_t now)
 {
     if (endpoint_is_none(&node->at))
         return false;
     node->ends_at = now + RECONTACT_FOR;
     list_remove(&node->link);
-    list_add_tail(&r->nodes, &node->link);
+    list_add_tail(nodes, &node->link);
     return true;
-}
-
-void recontact_end(struct recontact_node *node)
-{
-    list_remove(&node->link);
 }
 
 bool recontact_is_over(const struct recontact_node *node, bool is_heard, nsec_t now)

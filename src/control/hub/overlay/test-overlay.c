@@ -31,29 +31,23 @@
 
 static void test_recontact(void **state)
 {
-    struct recontact r;
-    struct recontact_node nobody;
-    struct recontact_node node;
-    struct endpoint at = {.port = 0};
+    struct recontact_node node = {.ends_at = 0};
+    struct list nodes;
 
-    recontact_init(&r);
-    recontact_node_init(&nobody, &at);
-    assert_false(recontact_begin(&r, &nobody, 100 * NSEC_PER_SEC));
-    assert_true(list_is_empty(&r.nodes));
-    assert_int_equal(endpoint_parse(&at, "192.0.2.7:51820", NULL), 0);
-    recontact_node_init(&node, &at);
-    assert_true(recontact_begin(&r, &node, 100 * NSEC_PER_SEC));
-    assert_ptr_equal(r.nodes.next, &node.link);
+    list_init(&nodes);
+    list_init(&node.link);
+    assert_false(recontact_begin(&nodes, &node, 100 * NSEC_PER_SEC));
+    assert_true(list_is_empty(&nodes));
+    assert_int_equal(endpoint_parse(&node.at, "192.0.2.7:51820", NULL), 0);
+    assert_true(recontact_begin(&nodes, &node, 100 * NSEC_PER_SEC));
+    assert_ptr_equal(nodes.next, &node.link);
     assert_false(recontact_is_over(&node, false, 120 * NSEC_PER_SEC - 1));
     assert_true(recontact_is_over(&node, false, 120 * NSEC_PER_SEC));
     assert_true(recontact_is_over(&node, true, 101 * NSEC_PER_SEC));
     /* Again, it is there once, and its time begins anew. */
-    assert_true(recontact_begin(&r, &node, 110 * NSEC_PER_SEC));
-    assert_ptr_equal(node.link.next, &r.nodes);
+    assert_true(recontact_begin(&nodes, &node, 110 * NSEC_PER_SEC));
+    assert_ptr_equal(node.link.next, &nodes);
     assert_false(recontact_is_over(&node, false, 120 * NSEC_PER_SEC));
-    recontact_end(&node);
-    assert_true(list_is_empty(&r.nodes));
-    recontact_end(&node);
 }
 
 /* ---- a hub whose data half is ours ---------------------------------------------------------- */
@@ -103,7 +97,7 @@ static int set_up(void **state)
     sample_peers_init(&f->engine);
     f->now = 1000 * NSEC_PER_SEC;
     list_init(&f->o.networks);
-    recontact_init(&f->o.recontact);
+    list_init(&f->o.recontacts);
     (void)pthread_mutex_init(&f->o.lock, NULL);
     assert_int_equal(relay_new(&f->o.relay, 1, &rng), 0);
     /* Of another family than routes have: there are none. */

@@ -410,12 +410,6 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
 #define EDGES_SIZE  (32u << 10)
 #define PROBES_SIZE (6u << 10)
 
-/* JSON text that was made by body_format(), back; NULL when @text is. */
-static json_t *reparse(const char *text)
-{
-    return text ? json_loads(text, 0, NULL) : NULL;
-}
-
 void report_record_deinit(struct report_record *r)
 {
     report_deinit(&r->report);
@@ -429,8 +423,9 @@ char *record_report_encode(const struct report_record *r)
     const struct report *rp = &r->report;
     json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*}", "engine", rp->engine,
         "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL, "candidates",
-        reparse(rp->candidates), "paths", reparse(rp->paths), "aead", reparse(rp->aead), "fabric",
-        reparse(rp->fabric), "routes", rp->routes.n ? subnets_encode(&rp->routes) : NULL);
+        json_loads(rp->candidates, 0, NULL), "paths", json_loads(rp->paths, 0, NULL), "aead",
+        json_loads(rp->aead, 0, NULL), "fabric", json_loads(rp->fabric, 0, NULL), "routes",
+        rp->routes.n ? subnets_encode(&rp->routes) : NULL);
     json_t *applied = rp->has_applied ? json_pack("{s:I, s:s*}", "revision",
                                             (json_int_t)rp->applied, "error", rp->error)
                                       : NULL;

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/containers.h"
 
@@ -30,43 +29,34 @@ const char *const edge_event_names[] = {
 
 _Static_assert(sizeof(edge_event_names) / sizeof(*edge_event_names) == EDGE_EVENT_N, "a name each");
 
+struct edge_event_kept {
+    uint64_t number; /* of the event, from 1 on */
+    int64_t at;
+    enum edge_event_kind kind;
+    char object[OBJECT_NAME_MAX + 1];
+    char text[EDGE_EVENT_TEXT_MAX];
+};
+
+/* The last events of one network. */
+struct edge_events_ring {
+    struct keyed keyed;           /* by its network */
+    struct edge_event_kept *kept; /* owns; @n of them in @cap slots */
+    size_t n;
+    size_t cap;   /* grows to EDGE_EVENTS_MAX */
+    size_t first; /* slot of the oldest; 0 until all EDGE_EVENTS_MAX are taken */
+};
+
+static struct edge_events_ring *ring_of(struct keyed *k)
+{
+    return k ? container_of(k, struct edge_events_ring, keyed) : NULL;
+}
+
 void edge_events_deinit(struct edge_events *s)
 {
-    for (size_t i = 0; i < s->n_rings; i++)
-        free(s->rings[i].kept);
-    free(s->rings);
+    for (size_t i = 0; i < s->rings.n; i++)
+        free(ring_of(s->rings.items[i])->kept);
+    keys_free_all(&s->rings);
     *s = (struct edge_events){.n = 0};
-}
-
-static int compare(const void *item, const void *wanted)
-{
-    return strcmp(((const struct edge_events_ring *)item)->network, wanted);
-}
-
-static struct edge_events_ring *find(const struct edge_events *s, const char *network)
-{
-    bool found;
-    size_t at = sorted_place(s->rings, s->n_rings, sizeof(*s->rings), compare, network, &found);
-
-    return found ? &s->rings[at] : NULL;
-}
-
-static struct edge_events_ring *find_or_make(struct edge_events *s, const char *network)
-{
-    bool found;
-    size_t at = sorted_place(s->rings, s->n_rings, sizeof(*s->rings), compare, network, &found);
-    struct edge_events_ring *rings;
-
-    if (found)
-        return &s->rings[at];
-    rings = sorted_open(s->rings, s->n_rings, sizeof(*s->rings), at, &s->cap_rings);
-    if (!rings)
-        return NULL;
-    s->rings = rings;
-    s->n_rings++;
-    rings[at] = (struct edge_events_ring){.n = 0};
-    (void)snprintf(rings[at].network, sizeof(rings[at].network), "%s", network);
-    return &rings[at];
 }
 
 /* The slot for one more event: a new one, or that of the oldest. NULL: no memory for the first. */
@@ -92,7 +82,7 @@ static struct edge_event_kept *next_slot(struct edge_events_ring *ring)
 
 void edge_events_add(struct edge_events *s, const struct edge_event *ev)
 {
-    struct edge_events_ring *ring = find_or_make(s, ev->network);
+    struct edge_events_ring *ring = ring_of(keys_open(&s->rings, ev->network, sizeof(*ring)));
     struct edge_event_kept *kept = ring ? next_slot(ring) : NULL;
 
     s->counts[ev->kind]++;
@@ -106,17 +96,17 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev)
 
 void edge_events_forget(struct edge_events *s, const char *network)
 {
-    struct edge_events_ring *ring = find(s, network);
+    struct edge_events_ring *ring = ring_of(keys_find(&s->rings, network));
 
     if (!ring)
         return;
     free(ring->kept);
-    memmove(ring, ring + 1, (size_t)(&s->rings[--s->n_rings] - ring) * sizeof(*ring));
+    keys_free(&s->rings, &ring->keyed);
 }
 
 json_t *edge_events_encode(const struct edge_events *s, const char *network)
 {
-    const struct edge_events_ring *ring = find(s, network);
+    const struct edge_events_ring *ring = ring_of(keys_find(&s->rings, network));
     json_t *items = json_array();
 
     for (size_t i = 0; items && ring && i < ring->n; i++) {

@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/object_meta.h"
+#include "store/keys.h"
 
 enum edge_event_kind {
     EDGE_EVENT_FAILING,       /* an agent cannot apply an edge, or anything */
@@ -53,28 +54,9 @@ struct edge_event {
     const char *text;    /* a clause */
 };
 
-struct edge_event_kept {
-    uint64_t number; /* of the event, from 1 on */
-    int64_t at;
-    enum edge_event_kind kind;
-    char object[OBJECT_NAME_MAX + 1];
-    char text[EDGE_EVENT_TEXT_MAX];
-};
-
-/** The last events of one network. */
-struct edge_events_ring {
-    char network[NAME_MAX_LEN + 1];
-    struct edge_event_kept *kept; /* owns; @n of them in @cap slots */
-    size_t n;
-    size_t cap;   /* grows to EDGE_EVENTS_MAX */
-    size_t first; /* slot of the oldest; 0 until all EDGE_EVENTS_MAX are taken */
-};
-
 struct edge_events {
-    struct edge_events_ring *rings; /* owns; sorted by network */
-    size_t n_rings;
-    size_t cap_rings;
-    uint64_t n; /* events so far; also the number of the last one */
+    struct keys rings; /* of networks */
+    uint64_t n;        /* events so far; also the number of the last one */
     uint64_t counts[EDGE_EVENT_N];
 };
 

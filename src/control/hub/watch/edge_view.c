@@ -33,17 +33,12 @@ static const char *name_of(const struct model_node *node)
 static int add(struct edge_pairs *p, const struct model_node *a, const struct model_node *b)
 {
     bool in_order = strcmp(name_of(a), name_of(b)) < 0;
+    struct edge_pair *items = sorted_open(p->items, p->n, sizeof(*items), p->n, &p->cap);
 
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? p->cap * 2 : 64;
-        struct edge_pair *items = realloc(p->items, cap * sizeof(*items));
-
-        if (!items)
-            return -ENOMEM;
-        p->items = items;
-        p->cap = cap;
-    }
-    p->items[p->n++] = (struct edge_pair){{in_order ? a : b, in_order ? b : a}};
+    if (!items)
+        return -ENOMEM;
+    p->items = items;
+    items[p->n++] = (struct edge_pair){{in_order ? a : b, in_order ? b : a}};
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,13 +80,19 @@ bool reports_owns(const struct model_node *node, const struct report *report, st
 
 /* ---- edges ---------------------------------------------------------------------------------- */
 
-/* Note an event of the edge between @node and @peer. */
-static void tell(struct reports *s, const struct model_node *node, const char *peer,
-    enum edge_event_kind kind, int64_t at, const char *text)
+/* Note an event of the edge between @node and @peer; NULL: of the node itself. */
+__attribute__((format(printf, 6, 7))) static void tell(struct reports *s,
+    const struct model_node *node, const char *peer, enum edge_event_kind kind, int64_t at,
+    const char *format, ...)
 {
     const char *name = node->spec.meta.name;
     char edge[OBJECT_NAME_MAX + 1];
+    char text[EDGE_EVENT_TEXT_MAX];
+    va_list args;
 
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
     edge_events_add(&s->events, &(struct edge_event){.kind = kind,
                                     .at = at,
                                     .network = node->net->spec.meta.name,
@@ -102,34 +109,26 @@ static void tell_path(struct reports *s, const struct model_node *node, const ch
     const struct edge_said *before, const struct edge_said *now, int64_t at)
 {
     const char *name = node->spec.meta.name;
-    char text[EDGE_EVENT_TEXT_MAX];
 
-    if (is_direct(before->path) && now->fell_at != 0) {
-        (void)snprintf(text, sizeof(text), "%s went from %s to %s on its way to %s", name,
+    if (is_direct(before->path) && now->fell_at != 0)
+        tell(s, node, peer, EDGE_EVENT_FELL, at, "%s went from %s to %s on its way to %s", name,
             path_kind_names[before->path], path_kind_names[now->path], peer);
-        tell(s, node, peer, EDGE_EVENT_FELL, at, text);
-    } else if (before->fell_at != 0 && is_direct(now->path)) {
-        (void)snprintf(text, sizeof(text), "%s reaches %s directly again", name, peer);
-        tell(s, node, peer, EDGE_EVENT_DIRECT_AGAIN, at, text);
-    } else if (now->path == PATH_KIND_NONE && before->path != PATH_KIND_NONE) {
-        (void)snprintf(text, sizeof(text), "%s has no path to %s any more", name, peer);
-        tell(s, node, peer, EDGE_EVENT_NO_PATH, at, text);
-    }
+    else if (before->fell_at != 0 && is_direct(now->path))
+        tell(
+            s, node, peer, EDGE_EVENT_DIRECT_AGAIN, at, "%s reaches %s directly again", name, peer);
+    else if (now->path == PATH_KIND_NONE && before->path != PATH_KIND_NONE)
+        tell(s, node, peer, EDGE_EVENT_NO_PATH, at, "%s has no path to %s any more", name, peer);
 }
 
 static void tell_said(struct reports *s, const struct model_node *node, const char *peer,
     const struct edge_said *before, const struct edge_said *now, int64_t at)
 {
     const char *name = node->spec.meta.name;
-    char text[EDGE_EVENT_TEXT_MAX];
 
-    if (now->error && !report_is_same_text(before->error, now->error)) {
-        (void)snprintf(text, sizeof(text), "%s cannot apply it: %s", name, now->error);
-        tell(s, node, peer, EDGE_EVENT_FAILING, at, text);
-    } else if (before->error && !now->error) {
-        (void)snprintf(text, sizeof(text), "%s has applied it", name);
-        tell(s, node, peer, EDGE_EVENT_APPLIED, at, text);
-    }
+    if (now->error && !report_is_same_text(before->error, now->error))
+        tell(s, node, peer, EDGE_EVENT_FAILING, at, "%s cannot apply it: %s", name, now->error);
+    else if (before->error && !now->error)
+        tell(s, node, peer, EDGE_EVENT_APPLIED, at, "%s has applied it", name);
     if (before->path != PATH_KIND_N && now->path != PATH_KIND_N)
         tell_path(s, node, peer, before, now, at);
 }
@@ -138,17 +137,14 @@ static void tell_probed(struct reports *s, const struct model_node *node, const 
     const struct edge_probed *before, const struct edge_probed *now, int64_t at)
 {
     const char *name = node->spec.meta.name;
-    char text[EDGE_EVENT_TEXT_MAX];
 
     if (before->tunnel == now->tunnel)
         return;
-    if (now->tunnel == EDGE_REACH_SILENT) {
-        (void)snprintf(text, sizeof(text), "%s does not answer %s through the tunnel", peer, name);
-        tell(s, node, peer, EDGE_EVENT_UNREACHED, at, text);
-    } else if (before->tunnel == EDGE_REACH_SILENT && now->tunnel == EDGE_REACH_REACHED) {
-        (void)snprintf(text, sizeof(text), "%s answers %s again", peer, name);
-        tell(s, node, peer, EDGE_EVENT_REACHED_AGAIN, at, text);
-    }
+    if (now->tunnel == EDGE_REACH_SILENT)
+        tell(s, node, peer, EDGE_EVENT_UNREACHED, at, "%s does not answer %s through the tunnel",
+            peer, name);
+    else if (before->tunnel == EDGE_REACH_SILENT && now->tunnel == EDGE_REACH_REACHED)
+        tell(s, node, peer, EDGE_EVENT_REACHED_AGAIN, at, "%s answers %s again", peer, name);
 }
 
 /* Takes @part. True: something is different from before. */
@@ -236,15 +232,12 @@ static bool take_applied(
 {
     struct report *held = &node->reported->heard.report;
     bool is_other = !report_is_same_text(held->error, report->error);
-    char text[EDGE_EVENT_TEXT_MAX];
 
-    if (is_other && report->error) {
-        (void)snprintf(text, sizeof(text), "its agent cannot apply revision %" PRIu64 ": %s",
-            report->applied, report->error);
-        tell(s, node, NULL, EDGE_EVENT_FAILING, at, text);
-    } else if (is_other) {
+    if (is_other && report->error)
+        tell(s, node, NULL, EDGE_EVENT_FAILING, at,
+            "its agent cannot apply revision %" PRIu64 ": %s", report->applied, report->error);
+    else if (is_other)
         tell(s, node, NULL, EDGE_EVENT_APPLIED, at, "its agent applies what it is told again");
-    }
     held->has_applied = true;
     held->applied = report->applied;
     replace(&held->error, &report->error);
@@ -270,7 +263,7 @@ static void tell_copies(struct reports *s, const struct model_node *node, int64_
         log_warning("node \"%s\" of network \"%s\": %s", name, network, why);
     else
         log_info("node \"%s\" of network \"%s\" is one machine again", name, network);
-    tell(s, node, NULL, has_copies ? EDGE_EVENT_COPIED : EDGE_EVENT_COPIED_NO_MORE, wall_s,
+    tell(s, node, NULL, has_copies ? EDGE_EVENT_COPIED : EDGE_EVENT_COPIED_NO_MORE, wall_s, "%s",
         has_copies ? why : "it is one machine again");
 }
 
@@ -322,22 +315,19 @@ static void look_at(struct reports *s, const struct model_node *node, int64_t wa
     bool is_unapplied = !is_known || (node->reported->heard.report.has_applied &&
                                          node->reported->heard.report.applied == 0);
     bool is_silent = is_known && wall_s - heard_at >= EDGE_SILENT_AFTER;
-    char text[EDGE_EVENT_TEXT_MAX];
 
-    if (is_silent && !node->reported->was_silent) {
-        (void)snprintf(
-            text, sizeof(text), "its agent has not been heard for %d s", EDGE_SILENT_AFTER);
-        tell(s, node, NULL, EDGE_EVENT_SILENT, wall_s, text);
-    } else if (!is_silent && node->reported->was_silent) {
+    if (is_silent && !node->reported->was_silent)
+        tell(s, node, NULL, EDGE_EVENT_SILENT, wall_s, "its agent has not been heard for %d s",
+            EDGE_SILENT_AFTER);
+    else if (!is_silent && node->reported->was_silent)
         tell(s, node, NULL, EDGE_EVENT_HEARD, wall_s, "its agent is heard again");
-    }
     node->reported->was_silent = is_silent;
     /* A node that has just joined gets some time before this is an event. */
     if (is_unapplied && !node->reported->was_unapplied &&
         wall_s - node->reported->heard.last_seen_at >= EDGE_SILENT_AFTER &&
         wall_s - s->started_at >= EDGE_SILENT_AFTER) {
         node->reported->was_unapplied = true;
-        tell(s, node, NULL, EDGE_EVENT_NEVER_APPLIED, wall_s,
+        tell(s, node, NULL, EDGE_EVENT_NEVER_APPLIED, wall_s, "%s",
             is_known ? "its agent has applied nothing yet" : "its agent has never been heard");
     } else if (!is_unapplied) {
         node->reported->was_unapplied = false;
@@ -580,18 +570,14 @@ int reports_flush(struct reports *s, nsec_t now, struct err *e)
 json_t *reports_of_node(const struct model_node *node)
 {
     const struct report_record *heard = &node->reported->heard;
-    const char *candidates = heard->report.candidates;
-    const char *paths = heard->report.paths;
-    const char *aead = heard->report.aead;
-    const char *fabric = heard->report.fabric;
+    const struct report *said = &heard->report;
 
     return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen_at, "engine",
-        node->spec.stock ? REQUEST_ENGINE_STOCK : heard->report.engine, "version",
-        heard->report.version, "hostname",
-        heard->report.hostname[0] ? heard->report.hostname : NULL, "candidates",
-        candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",
-        paths ? json_loads(paths, 0, NULL) : NULL, "aead", aead ? json_loads(aead, 0, NULL) : NULL,
-        "fabric", fabric ? json_loads(fabric, 0, NULL) : NULL, "routes",
-        heard->report.routes.n ? subnets_encode(&heard->report.routes) : NULL);
+        node->spec.stock ? REQUEST_ENGINE_STOCK : said->engine, "version", said->version,
+        "hostname", said->hostname[0] ? said->hostname : NULL, "candidates",
+        said->candidates ? json_loads(said->candidates, 0, NULL) : json_array(), "paths",
+        json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
+        json_loads(said->fabric, 0, NULL), "routes",
+        said->routes.n ? subnets_encode(&said->routes) : NULL);
 }

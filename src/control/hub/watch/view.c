@@ -12,20 +12,17 @@
 /* What closes the list of nodes, and the snapshot. */
 #define END_OF_NODES "]}"
 
-/* A line of @json, which is taken. NULL: no memory. */
-static struct line *part_of(json_t *json)
+/* A line of @json, or a part of one; @json is taken. NULL: no memory. */
+static struct line *line_of(json_t *json, bool is_part)
 {
     char *text = json ? body_format(json) : NULL;
-    struct line *l = text ? line_new_part(text, strlen(text)) : NULL;
+    struct line *l = NULL;
 
+    if (text)
+        l = is_part ? line_new_part(text, strlen(text)) : line_new(text, strlen(text));
     free(text);
     json_decref(json);
     return l;
-}
-
-static json_t *reparse(const char *text)
-{
-    return text ? json_loads(text, 0, NULL) : NULL;
 }
 
 /* The node as others see it: of its status only what they need to reach it. */
@@ -38,9 +35,10 @@ static struct line *node_text(const struct model_node *node)
         return node->watched->text;
     if (said->candidates || said->paths || said->aead || said->fabric || said->hostname[0])
         spec.status = json_pack("{s:o*, s:o*, s:o*, s:o*, s:s*}", "candidates",
-            reparse(said->candidates), "paths", reparse(said->paths), "aead", reparse(said->aead),
-            "fabric", reparse(said->fabric), "hostname", said->hostname[0] ? said->hostname : NULL);
-    node->watched->text = part_of(node_encode(&spec));
+            json_loads(said->candidates, 0, NULL), "paths", json_loads(said->paths, 0, NULL),
+            "aead", json_loads(said->aead, 0, NULL), "fabric", json_loads(said->fabric, 0, NULL),
+            "hostname", said->hostname[0] ? said->hostname : NULL);
+    node->watched->text = line_of(node_encode(&spec), true);
     json_decref(spec.status);
     return node->watched->text;
 }
@@ -48,7 +46,7 @@ static struct line *node_text(const struct model_node *node)
 static struct line *network_text(const struct model_network *net)
 {
     if (!net->watched->text)
-        net->watched->text = part_of(network_encode(&net->spec));
+        net->watched->text = line_of(network_encode(&net->spec), true);
     return net->watched->text;
 }
 
@@ -194,7 +192,7 @@ static void add_nodes(struct view_parts *parts, const struct model_node *self)
 
 static struct line *edge_text(const struct model_edge *edge)
 {
-    return part_of(mesh_edge_encode(&edge->spec));
+    return line_of(mesh_edge_encode(&edge->spec), true);
 }
 
 /* ","notices":[OBJECT,...]": the objects of a kind that @self sees; nothing if it sees none. */
@@ -215,7 +213,7 @@ static void add_objects(
         else
             str_addf(s, ",\"%s\":[", kind->list);
         any = true;
-        text = part_of(object_encode(o));
+        text = line_of(object_encode(o), true);
         add_line(s, text);
         line_unref(text);
     }
@@ -503,7 +501,7 @@ static void tell_others(struct lines *ls, const struct watched_change *c)
     if (c->is_gone || (ls->self && !view_can_see_object(ls->self, o)))
         add_delete(ls, c->kind, c->name);
     else
-        add_put_of(ls, part_of(object_encode(o)));
+        add_put_of(ls, line_of(object_encode(o), true));
 }
 
 /* What nothing names any more: nodes that are gone, or that have gone out of view. Whoever did not
@@ -555,17 +553,6 @@ bool view_tell(const struct view_changes *changes, const struct model_node *self
 
 /* ---- other events --------------------------------------------------------------------------- */
 
-/* Takes @json. */
-static struct line *small_event(json_t *json)
-{
-    char *text = json ? body_format(json) : NULL;
-    struct line *l = text ? line_new(text, strlen(text)) : NULL;
-
-    free(text);
-    json_decref(json);
-    return l;
-}
-
 static json_t *number_if(bool is_said, uint64_t number)
 {
     return is_said ? json_integer((json_int_t)number) : NULL;
@@ -573,14 +560,16 @@ static json_t *number_if(bool is_said, uint64_t number)
 
 struct line *view_heartbeat(const struct heartbeat *heartbeat)
 {
-    return small_event(json_pack("{s:s, s:I, s:o*, s:o*, s:o*}", "type", "heartbeat", "revision",
-        (json_int_t)heartbeat->revision, "boot", number_if(heartbeat->boot != 0, heartbeat->boot),
-        "next", number_if(heartbeat->next_s != 0, heartbeat->next_s), "storeBehind",
-        number_if(heartbeat->behind_for > STORE_LAG_MAX,
-            (uint64_t)(heartbeat->behind_for / NSEC_PER_SEC))));
+    return line_of(json_pack("{s:s, s:I, s:o*, s:o*, s:o*}", "type", "heartbeat", "revision",
+                       (json_int_t)heartbeat->revision, "boot",
+                       number_if(heartbeat->boot != 0, heartbeat->boot), "next",
+                       number_if(heartbeat->next_s != 0, heartbeat->next_s), "storeBehind",
+                       number_if(heartbeat->behind_for > STORE_LAG_MAX,
+                           (uint64_t)(heartbeat->behind_for / NSEC_PER_SEC))),
+        false);
 }
 
 struct line *view_removed(const char *reason)
 {
-    return small_event(json_pack("{s:s, s:s}", "type", "removed", "reason", reason));
+    return line_of(json_pack("{s:s, s:s}", "type", "removed", "reason", reason), false);
 }

@@ -1,0 +1,389 @@
+/* test-hub-set.c - the hubs of a network as a node uses them: which there are, which one serves,
+ * how each is reached, and which takes reports. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <uv.h>
+
+#include "agent/hub_set.h"
+#include "base/err.h"
+#include "mesh/render/render.h"
+#include "test/support/sample_mesh.h"
+
+#define SEC NSEC_PER_SEC
+
+struct world {
+    uv_loop_t loop;
+    struct state state;
+    struct hub_set hubs;
+    struct observe seen;
+    struct observation items[4];
+    struct hub_set_actions actions; /* of the last call */
+    nsec_t now;
+};
+
+static struct world w;
+
+static int on_event(void *ctx, struct watch_event *ev, nsec_t at, struct err *e)
+{
+    return 0;
+}
+
+static void on_change(void *ctx, bool heard, const char *why, nsec_t at)
+{
+}
+
+static bool has_route(void *ctx, const struct ip_addr *to)
+{
+    return true;
+}
+
+/* What was the hub is an ordinary node. */
+static void drop_hub(void)
+{
+    struct object o = sample_node(4);
+
+    (void)snprintf(o.node.meta.name, sizeof(o.node.meta.name), "hub");
+    sample_put(&w.state.snapshot, o);
+}
+
+/* The node n2, which is in a network without a hub. */
+static int enter(void **state)
+{
+    const struct hub_link_listener listener = {.on_event = on_event, .on_change = on_change};
+
+    w = (struct world){.now = 1000 * SEC};
+    w.seen.items = w.items;
+    w.state.secret = (struct x25519_secret){.b = {5, [31] = 0x40}};
+    (void)snprintf(w.state.interface, sizeof(w.state.interface), "no-such-one");
+    w.state.hub_api.n_api = 2;
+    (void)snprintf(w.state.hub_api.api[0], sizeof(w.state.hub_api.api[0]), "joined:8443");
+    (void)snprintf(w.state.hub_api.proxy, sizeof(w.state.hub_api.proxy), "http://proxy:3128");
+    w.state.hub_api.pin.b[0] = 7;
+    w.state.snapshot = sample_snapshot(2, 2);
+    drop_hub();
+    assert_int_equal(uv_loop_init(&w.loop), 0);
+    hub_set_init(&w.hubs, &w.loop, &w.state, &listener);
+    return 0;
+}
+
+static int leave(void **state)
+{
+    hub_set_stop(&w.hubs);
+    hub_set_stop(&w.hubs);
+    assert_int_equal(uv_run(&w.loop, UV_RUN_DEFAULT), 0);
+    snapshot_deinit(&w.state.snapshot);
+    return uv_loop_close(&w.loop);
+}
+
+/* Number @n is a hub, reached at 203.0.113.@n; @pin: 0: it does not say its TLS key. */
+static void add_hub(unsigned n, uint8_t pin)
+{
+    struct object o = sample_node(n);
+    char text[32];
+
+    if (!o.node.hub)
+        o.node.hub = calloc(1, sizeof(*o.node.hub));
+    *o.node.hub = (struct node_hub){.n_endpoints = 1, .api_port = 9443, .has_tls_pin = pin != 0};
+    o.node.hub->tls_pin.b[0] = pin;
+    (void)snprintf(text, sizeof(text), "203.0.113.%u:51820", n);
+    assert_int_equal(endpoint_parse(&o.node.hub->endpoints[0], text, NULL), 0);
+    sample_put(&w.state.snapshot, o);
+}
+
+static struct hub_set_facts facts(void)
+{
+    return (struct hub_set_facts){.snapshot = &w.state.snapshot,
+        .seen = &w.seen,
+        .has_engine = true,
+        .has_route = has_route,
+        .now = w.now};
+}
+
+static void take(void)
+{
+    struct hub_set_facts f = facts();
+    struct err e = ERR_NULL;
+
+    w.actions = (struct hub_set_actions){.serving_changed = false};
+    if (hub_set_take(&w.hubs, &f, &w.actions, &e) != 0)
+        fail_msg("%s", err_text(&e));
+}
+
+static void poll_all(void)
+{
+    struct hub_set_facts f = facts();
+
+    w.actions = (struct hub_set_actions){.serving_changed = false};
+    hub_set_poll(&w.hubs, &f, &w.actions);
+}
+
+/* The engine has had a handshake with hub number @n so long ago. */
+static void see(unsigned n, nsec_t ago)
+{
+    struct x25519_public key = sample_key(n);
+    size_t at = 0;
+
+    while (at < w.seen.n && memcmp(&w.items[at].key, &key, sizeof(key)) < 0)
+        at++;
+    if (at == w.seen.n || !x25519_public_equal(&w.items[at].key, &key)) {
+        memmove(&w.items[at + 1], &w.items[at], (w.seen.n - at) * sizeof(w.items[0]));
+        w.seen.n++;
+    }
+    w.items[at] = (struct observation){.key = key, .handshake_at = w.now - ago};
+}
+
+/* ---- which there are --------------------------------------------------------------------------
+ */
+
+/* There is always one that serves, also one that is nowhere. */
+static void test_a_network_without_a_hub(void **state)
+{
+    struct agent_hub *nobody;
+
+    take();
+    nobody = w.hubs.serving;
+    assert_non_null(nobody);
+    assert_string_equal(nobody->name, "");
+    assert_int_equal(w.hubs.n, 1);
+    assert_true(w.actions.serving_changed);
+    assert_true(w.actions.pass_soon);
+    take();
+    assert_ptr_equal(w.hubs.serving, nobody);
+    assert_false(w.actions.serving_changed);
+    assert_int_equal(w.hubs.n_gone, 0);
+    add_hub(1, 0);
+    take();
+    assert_int_equal(w.hubs.n, 1);
+    assert_string_equal(w.hubs.serving->name, "hub");
+    assert_true(w.actions.serving_changed);
+    assert_int_equal(w.hubs.n_gone, 1);
+    hub_set_release_gone(&w.hubs);
+    assert_int_equal(w.hubs.n_gone, 0);
+}
+
+/* A hub that stays is the same one; one with another key is not. */
+static void test_hubs_come_and_go(void **state)
+{
+    struct x25519_public key;
+    struct agent_hub *first;
+    struct object o;
+
+    add_hub(1, 0);
+    take();
+    first = hub_set_find(&w.hubs, "hub");
+    assert_non_null(first);
+    assert_null(hub_set_find(&w.hubs, "n3"));
+    add_hub(3, 0);
+    take();
+    assert_int_equal(w.hubs.n, 2);
+    assert_int_equal(w.hubs.n_gone, 0);
+    assert_ptr_equal(hub_set_find(&w.hubs, "hub"), first);
+    assert_non_null(hub_set_find(&w.hubs, "n3"));
+    key = sample_key(3);
+    assert_true(x25519_public_equal(&hub_set_find(&w.hubs, "n3")->key, &key));
+    /* Under a name there is another machine now. */
+    o = sample_node(1);
+    o.node.key = sample_key(9);
+    sample_put(&w.state.snapshot, o);
+    take();
+    assert_int_equal(w.hubs.n, 2);
+    assert_int_equal(w.hubs.n_gone, 1);
+    assert_ptr_equal(w.hubs.gone[0], first);
+    assert_ptr_not_equal(hub_set_find(&w.hubs, "hub"), first);
+    hub_set_release_gone(&w.hubs);
+    /* It is an ordinary node now. */
+    sample_put(&w.state.snapshot, sample_node(3));
+    take();
+    assert_int_equal(w.hubs.n, 1);
+    assert_string_equal(w.hubs.serving->name, "hub");
+    hub_set_release_gone(&w.hubs);
+    /* While the snapshot names none, the last one stays. */
+    drop_hub();
+    take();
+    assert_int_equal(w.hubs.n, 1);
+    assert_string_equal(w.hubs.serving->name, "hub");
+    assert_int_equal(w.hubs.n_gone, 0);
+}
+
+/* ---- how the API of each is reached -----------------------------------------------------------
+ */
+
+/* What the token said is of the only hub, or of the one that has that TLS key. */
+static void test_whose_api_the_token_said(void **state)
+{
+    const struct agent_hub *hub;
+    const struct agent_hub *other;
+
+    add_hub(1, 9);
+    take();
+    hub = hub_set_find(&w.hubs, "hub");
+    assert_int_equal(hub->hub_api.n_api, 2);
+    assert_string_equal(hub->hub_api.api[0], "joined:8443");
+    add_hub(3, 7);
+    take();
+    other = hub_set_find(&w.hubs, "n3");
+    assert_int_equal(other->hub_api.n_api, 2);
+    assert_string_equal(other->hub_api.api[0], "joined:8443");
+    assert_int_equal(hub->hub_api.n_api, 1);
+    assert_string_equal(hub->hub_api.api[0], "203.0.113.1:9443");
+    assert_int_equal(hub->hub_api.pin.b[0], 9);
+    assert_string_equal(hub->hub_api.proxy, "http://proxy:3128");
+}
+
+/* Where no hub says its key, it is taken to be the first one; the others' is not known. */
+static void test_hubs_that_do_not_say_their_key(void **state)
+{
+    add_hub(1, 0);
+    add_hub(3, 0);
+    take();
+    assert_int_equal(hub_set_find(&w.hubs, "hub")->hub_api.n_api, 2);
+    assert_int_equal(hub_set_find(&w.hubs, "n3")->hub_api.n_api, 0);
+}
+
+/* ---- what the engine shows --------------------------------------------------------------------
+ */
+
+static void test_what_the_engine_shows(void **state)
+{
+    add_hub(1, 0);
+    add_hub(3, 0);
+    see(3, 10 * SEC);
+    take();
+    assert_false(hub_set_find(&w.hubs, "hub")->is_seen);
+    assert_true(hub_set_find(&w.hubs, "n3")->is_seen);
+    assert_int_equal(hub_set_find(&w.hubs, "n3")->seen.handshake_at, w.now - 10 * SEC);
+    see(1, 20 * SEC);
+    poll_all();
+    assert_true(hub_set_find(&w.hubs, "hub")->is_seen);
+    w.seen.n = 0;
+    poll_all();
+    assert_false(hub_set_find(&w.hubs, "hub")->is_seen);
+}
+
+/* Each is somewhere after a poll, and packets go there. */
+static void test_where_each_is(void **state)
+{
+    struct render_path paths[HUB_CHOICE_MAX];
+    char text[ENDPOINT_TEXT_MAX];
+
+    add_hub(1, 0);
+    add_hub(3, 0);
+    take();
+    assert_int_equal(hub_set_paths(&w.hubs, paths), 0);
+    poll_all();
+    assert_true(w.actions.pass_soon);
+    assert_int_equal(hub_set_paths(&w.hubs, paths), 2);
+    assert_string_equal(paths[0].node, "hub");
+    assert_string_equal(endpoint_format(&paths[0].endpoint, text), "203.0.113.1:51820");
+    assert_string_equal(paths[1].node, "n3");
+    assert_string_equal(endpoint_format(&paths[1].endpoint, text), "203.0.113.3:51820");
+    poll_all();
+    assert_false(w.actions.serving_changed);
+    assert_true(hub_set_due(&w.hubs) >= w.now);
+}
+
+/* ---- which one serves -------------------------------------------------------------------------
+ */
+
+/* The link to the serving hub is lost, and another one has a session: that one serves then. */
+static void test_another_one_serves(void **state)
+{
+    struct agent_hub *first;
+    unsigned i;
+
+    add_hub(1, 0);
+    add_hub(3, 0);
+    see(1, SEC);
+    see(3, SEC);
+    take();
+    first = w.hubs.serving;
+    assert_non_null(first);
+    hub_set_on_heard(&w.hubs, first, w.now);
+    /* What is lost with another one is nothing to it. */
+    hub_set_on_lost(&w.hubs, w.hubs.items[w.hubs.items[0] == first]);
+    assert_true(w.hubs.choose_at > 0);
+    hub_set_on_lost(&w.hubs, first);
+    assert_int_equal(w.hubs.choose_at, 0);
+    assert_int_equal(hub_set_due(&w.hubs), 0);
+    for (i = 0; i < 60 && w.hubs.serving == first; i++) {
+        struct hub_set_facts f;
+
+        w.now += SEC;
+        see(first->name[0] == 'h' ? 3 : 1, SEC);
+        f = facts();
+        w.actions = (struct hub_set_actions){.serving_changed = false};
+        hub_set_run(&w.hubs, &f, &w.actions);
+        poll_all();
+    }
+    assert_ptr_not_equal(w.hubs.serving, first);
+}
+
+/* ---- reports ----------------------------------------------------------------------------------
+ */
+
+static void test_who_takes_reports(void **state)
+{
+    struct agent_hub *other;
+
+    add_hub(1, 0);
+    add_hub(3, 0);
+    take();
+    other = w.hubs.items[w.hubs.items[0] == w.hubs.serving];
+    /* The serving one when it is heard; others when they have a session. */
+    assert_false(hub_set_takes_report(&w.hubs, w.hubs.serving, w.now));
+    assert_false(hub_set_takes_report(&w.hubs, other, w.now));
+    other->is_seen = true;
+    other->seen.handshake_at = w.now - 10 * SEC;
+    assert_true(hub_set_takes_report(&w.hubs, other, w.now));
+    /* After a report was lost, not until there is a new session, or some time has passed. */
+    other->report_lost_at = w.now - SEC;
+    assert_false(hub_set_takes_report(&w.hubs, other, w.now));
+    assert_false(hub_set_takes_report(&w.hubs, other, w.now + 29 * SEC - 1));
+    assert_true(hub_set_takes_report(&w.hubs, other, w.now + 29 * SEC));
+    other->seen.handshake_at = w.now;
+    assert_true(hub_set_takes_report(&w.hubs, other, w.now));
+}
+
+static void test_what_hubs_are_to_be_told(void **state)
+{
+    add_hub(1, 0);
+    add_hub(3, 0);
+    take();
+    for (unsigned i = 0; i < 2; i++)
+        w.hubs.items[i]->report.self_changed = w.hubs.items[i]->report.edges_changed = false;
+    hub_set_on_self(&w.hubs);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(w.hubs.items[i]->report.self_changed);
+        assert_false(w.hubs.items[i]->report.edges_changed);
+    }
+    hub_set_on_edges(&w.hubs);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(w.hubs.items[i]->report.edges_changed);
+    assert_true(hub_set_has_changes(&w.hubs, w.now));
+    assert_true(
+        hub_set_report_within(&w.hubs, w.now) <= node_report_within(&w.hubs.serving->report));
+    assert_false(hub_set_is_settled(&w.hubs, w.now));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_network_without_a_hub, enter, leave),
+        cmocka_unit_test_setup_teardown(test_hubs_come_and_go, enter, leave),
+        cmocka_unit_test_setup_teardown(test_whose_api_the_token_said, enter, leave),
+        cmocka_unit_test_setup_teardown(test_hubs_that_do_not_say_their_key, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_the_engine_shows, enter, leave),
+        cmocka_unit_test_setup_teardown(test_where_each_is, enter, leave),
+        cmocka_unit_test_setup_teardown(test_another_one_serves, enter, leave),
+        cmocka_unit_test_setup_teardown(test_who_takes_reports, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_hubs_are_to_be_told, enter, leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

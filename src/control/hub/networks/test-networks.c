@@ -19,6 +19,7 @@
 #include "os/clock.h"
 #include "store/store.h"
 #include "test/support/sample_hub.h"
+#include "test/support/sample_late.h"
 
 static int ask(struct sample_hub *s, const char *method, const char *path, const char *body)
 {
@@ -365,6 +366,41 @@ static void test_all_of_a_network_goes(void **state)
     sample_hub_end(&s);
 }
 
+/* ---- a store that loses -----------------------------------------------------------------------
+ */
+
+/* What the store has not taken, or not given, is not done, and may be tried again. */
+static void test_a_store_that_loses(void **state)
+{
+    unsigned n_refused = 0;
+
+    for (uint64_t seed = 1; seed < 12; seed++) {
+        struct sample_hub s = {.store = sample_late_open(seed, 0), .may_fail = true};
+        const struct model_network *net;
+
+        sample_hub_make_dir(&s, false);
+        sample_hub_open(&s);
+        assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
+        net = model_find_network(&s.hub->model, "other");
+        sample_late_set_loss(s.store, 1);
+        assert_true(ask(&s, "DELETE", "/v1/networks/other", NULL) >= 500);
+        if (model_find_network(&s.hub->model, "other") == net) {
+            assert_null(net->leaving);
+            n_refused++;
+        }
+        assert_true(ask(&s, "POST", "/v1/networks",
+                        "{\"name\":\"lab\",\"cidr4\":\"10.60.0.0/16\"}") >= 500);
+        assert_string_equal(s.hub->networks.adding, "");
+        sample_late_set_loss(s.store, 0);
+        store_wait(s.hub->store);
+        if (model_find_network(&s.hub->model, "other"))
+            assert_int_equal(ask(&s, "DELETE", "/v1/networks/other", NULL), 204);
+        assert_false(has_key(&s, "other"));
+        sample_hub_end(&s);
+    }
+    assert_true(n_refused > 0);
+}
+
 /* ---- the hub's own node -----------------------------------------------------------------------
  */
 
@@ -448,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_a_network_is_joined),
         cmocka_unit_test(test_a_network_that_cannot_be_joined),
         cmocka_unit_test(test_all_of_a_network_goes),
+        cmocka_unit_test(test_a_store_that_loses),
         cmocka_unit_test(test_refresh_keeps_the_rest),
         cmocka_unit_test(test_a_damaged_network_is_there),
         cmocka_unit_test(test_blocks),

@@ -118,6 +118,29 @@ static void test_the_hub_and_its_stream(void **state)
     assert_int_equal(evaluate(w, NULL)->kind, PATH_KIND_NONE);
 }
 
+/* What another node relays does not go through the hub, whose stream says nothing of it. */
+static void test_another_relay(void **state)
+{
+    struct render_path path = {.node = "n3", .via = "n4"};
+    struct world *w = *state;
+    const struct reach_peer *peer;
+
+    w->in.paths = &path;
+    w->in.n_paths = 1;
+    assert_int_equal(endpoint_parse(&path.endpoint, "203.0.113.4:51820", NULL), 0);
+    peer = evaluate(w, NULL);
+    assert_int_equal(peer->kind, PATH_KIND_RELAY);
+    assert_string_equal(peer->relay, "n4");
+    w->facts.stream_why = "UDP is blocked";
+    peer = evaluate(w, NULL);
+    assert_int_equal(peer->kind, PATH_KIND_RELAY);
+    assert_string_not_equal(peer->why, "UDP is blocked");
+    w->facts.hub_heard = false;
+    peer = evaluate(w, NULL);
+    assert_int_equal(peer->kind, PATH_KIND_RELAY);
+    assert_null(strstr(peer->why, "the hub does not answer"));
+}
+
 static void test_alarms_are_counted(void **state)
 {
     struct world *w = *state;
@@ -146,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_was_found_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_since, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_hub_and_its_stream, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_relay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_alarms_are_counted, set_up, tear_down),
     };
 

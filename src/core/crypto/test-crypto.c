@@ -444,6 +444,94 @@ static void test_aead_lane_clear(void **state)
     }
 }
 
+/* An algorithm that counts what is asked of it, and computes nothing. */
+static struct {
+    unsigned n_new;
+    unsigned n_keys;
+    unsigned n_cleared;
+    unsigned n_freed;
+    bool fails; /* there is no memory for a context */
+} counted;
+
+static void *counted_new(void)
+{
+    static char context;
+
+    if (counted.fails)
+        return NULL;
+    counted.n_new++;
+    return &context;
+}
+
+static bool counted_set_key(void *ctx, const struct aead_key *key)
+{
+    counted.n_keys++;
+    return key->b[0] != 0xff;
+}
+
+static void counted_clear_key(void *ctx)
+{
+    counted.n_cleared++;
+}
+
+static bool counted_seal(void *ctx, const struct aead_nonce *nonce, const void *ad, size_t ad_len,
+    uint8_t *buf, size_t len)
+{
+    return ctx != NULL;
+}
+
+static void counted_free(void *ctx)
+{
+    counted.n_freed += ctx != NULL;
+}
+
+static const struct aead_algorithm counting = {.ctx_new = counted_new,
+    .ctx_set_key = counted_set_key,
+    .ctx_clear_key = counted_clear_key,
+    .seal = counted_seal,
+    .open = counted_seal,
+    .ctx_free = counted_free};
+
+/* Each key that a lane has expanded is overwritten when it is cleared, and each context is released
+ * once, also after there was no memory for another one. */
+static void test_aead_lane_lets_go(void **state)
+{
+    struct aead_algorithm other = counting;
+    struct aead_nonce nonce = aead_nonce_make(0);
+    struct aead_key key = {{1}};
+    uint8_t buf[AEAD_TAG_SIZE] = {0};
+    struct aead_lane *lane;
+
+    memset(&counted, 0, sizeof(counted));
+    assert_int_equal(aead_lane_new(&lane), 0);
+    assert_true(aead_seal(lane, &counting, &key, &nonce, NULL, 0, buf, 0));
+    assert_true(aead_open(lane, &counting, &key, &nonce, NULL, 0, buf, AEAD_TAG_SIZE));
+    assert_int_equal(counted.n_new, 1);
+    assert_int_equal(counted.n_keys, 1);
+    aead_lane_clear(lane);
+    aead_lane_clear(lane);
+    assert_int_equal(counted.n_cleared, 1);
+    /* The context stays for the next key; the algorithm of another one needs its own. */
+    assert_true(aead_seal(lane, &counting, &key, &nonce, NULL, 0, buf, 0));
+    assert_int_equal(counted.n_new, 1);
+    assert_int_equal(counted.n_keys, 2);
+    counted.fails = true;
+    assert_false(aead_seal(lane, &other, &key, &nonce, NULL, 0, buf, 0));
+    assert_int_equal(counted.n_freed, 1);
+    counted.fails = false;
+    assert_true(aead_seal(lane, &other, &key, &nonce, NULL, 0, buf, 0));
+    assert_int_equal(counted.n_new, 2);
+    /* A key that cannot be expanded is held by nobody. */
+    aead_lane_clear(lane);
+    key.b[0] = 0xff;
+    assert_false(aead_seal(lane, &other, &key, &nonce, NULL, 0, buf, 0));
+    counted.n_cleared = 0;
+    aead_lane_clear(lane);
+    assert_int_equal(counted.n_cleared, 0);
+    aead_lane_free(lane);
+    assert_int_equal(counted.n_freed, 2);
+}
+
 static void test_aead_short(void **state)
 {
     static const struct aead_key key;
@@ -561,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_aead_speed),
         cmocka_unit_test(test_aead_lane),
         cmocka_unit_test(test_aead_lane_clear),
+        cmocka_unit_test(test_aead_lane_lets_go),
         cmocka_unit_test(test_aead_short),
         cmocka_unit_test(test_xchacha),
         cmocka_unit_test(test_hkdf),

@@ -88,6 +88,18 @@ static void ask(const char *node, const char *method, const char *path, const ch
         fail_msg("%s %s by %s: %d %s", method, path, node, is, text);
 }
 
+/* What is asked for is there, and these words are not in it. */
+static void ask_without(const char *node, const char *path, const char *words)
+{
+    json_t *json = NULL;
+
+    hub.now = clock_now() + ahead;
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_OVERLAY, sample_hub_node(&hub, node), "GET",
+                         path, NULL, &json),
+        200);
+    assert_null(strstr(said(json), words));
+}
+
 static void ask_admin(const char *path, int status, const char *words)
 {
     json_t *json = NULL;
@@ -196,6 +208,47 @@ static void test_another_hub_serves(void **state)
     join("a", "{}", 200, "\"run\":\"train.1\"");
     ask("a", "GET", "/v1/jobs", NULL, 200, "\"job\":\"train\"");
     ask_admin("/v1/networks/default/jobs", 200, "\"job\":\"train\"");
+}
+
+/* Of the network's hubs it is said which one serves its jobs. */
+static void test_who_serves_is_shown(void **state)
+{
+    ask_admin("/v1/networks/default/nodes", 200, "\"reachable\":true,\"spec\"");
+    share_store();
+    set_owner(hub.hub->model.self);
+    ask_admin("/v1/networks/default/nodes", 200, "\"servesJobs\":true");
+    set_owner("far");
+    ask_admin("/v1/networks/default/nodes", 200, "\"servesJobs\":false");
+}
+
+/* ---- budgets ----------------------------------------------------------------------------------
+ */
+
+/* Who is in a job is told what is left of its budget; others are not, and administrators are. */
+static void test_budgets(void **state)
+{
+    static const char path[] = "/v1/networks/default/objects/Network/default";
+    json_t *net = NULL;
+    char *body;
+
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "GET", path, NULL, &net), 200);
+    (void)json_object_set_new(json_object_get(net, "spec"), "budgets",
+        json_pack("[{s:s, s:i}]", "job", "train", "bytesPerDay", 1000));
+    body = json_dumps(net, 0);
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "PUT", path, body, NULL), 200);
+    free(body);
+    json_decref(net);
+    for (unsigned i = 0; i < 2; i++) {
+        spending_tick(&hub.hub->spending, hub.now, clock_wall_s());
+        store_wait(hub.hub->store);
+    }
+    join("a", "{}", 200, NULL);
+    ask("a", "GET", TRAIN, NULL, 200, "\"budget\":{");
+    ask_admin("/v1/networks/default/jobs", 200, "\"budget\":{");
+    ask_admin("/v1/networks/default/jobs", 200, "\"budgets\":[");
+    ask_without("b", TRAIN, "\"budget\"");
+    ask("a", "POST", "/v1/jobs/other/rendezvous", "{}", 200, NULL);
+    ask_without("a", "/v1/jobs/other/rendezvous", "\"budget\"");
 }
 
 /* ---- how many nodes ---------------------------------------------------------------------------
@@ -374,6 +427,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_no_job, begin, end),
         cmocka_unit_test_setup_teardown(test_a_dry_run, begin, end),
         cmocka_unit_test_setup_teardown(test_another_hub_serves, begin_unserved, end),
+        cmocka_unit_test_setup_teardown(test_who_serves_is_shown, begin_unserved, end),
+        cmocka_unit_test_setup_teardown(test_budgets, begin, end),
         cmocka_unit_test_setup_teardown(test_another_number_of_nodes, begin, end),
         cmocka_unit_test_setup_teardown(test_no_number_of_nodes, begin, end),
         cmocka_unit_test_setup_teardown(test_a_job_is_full, begin, end),

@@ -351,7 +351,7 @@ static struct probe_edge *list_edges(const struct probe *p, size_t *ret_n, nsec_
         underlay_monitor_tell(&p->underlay, i, &edge.probed, now);
         if (edge.probed.tunnel == EDGE_REACH_UNKNOWN && edge.probed.underlay == EDGE_REACH_UNKNOWN)
             continue;
-        (void)snprintf(edge.peer, sizeof(edge.peer), "%s", m->name);
+        (void)snprintf(edge.head.peer, sizeof(edge.head.peer), "%s", m->name);
         edges[n++] = edge;
     }
     *ret_n = n;
@@ -360,15 +360,15 @@ static struct probe_edge *list_edges(const struct probe *p, size_t *ret_n, nsec_
 
 static void take_answer(struct probe *p, nsec_t now)
 {
-    enum probe_report_result result;
+    enum edge_report_result result;
     struct err why = ERR_NULL;
 
     if (!probe_link_take(p->link, &result, &why))
         return;
-    if (result == PROBE_REPORT_LOST)
+    if (result == EDGE_REPORT_LOST)
         log_limited(&p->limit, now, LOG_LEVEL_WARNING, "the hub is not told, trying again: %s",
             err_text(&why));
-    if (result == PROBE_REPORT_OLD)
+    if (result == EDGE_REPORT_OLD)
         log_info("the hub is of a version that takes no reports of probes");
     probe_report_on_result(&p->report, result, rng_u32(&p->rng), now);
 }
@@ -387,7 +387,7 @@ static void report(struct probe *p, nsec_t now)
     body = edges ? probe_report_make(&p->report, p->self, edges, n, now) : NULL;
     free(edges);
     if (body && probe_link_send(p->link, body) < 0)
-        probe_report_on_result(&p->report, PROBE_REPORT_LOST, rng_u32(&p->rng), now);
+        probe_report_on_result(&p->report, EDGE_REPORT_LOST, rng_u32(&p->rng), now);
 }
 
 /* ---- watching ------------------------------------------------------------------------------- */

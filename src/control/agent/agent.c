@@ -240,7 +240,7 @@ static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
     poll_plan_request(&a->poll, now);
 }
 
-static void on_reported(void *ctx, enum hub_link_report_result result, const json_t *body)
+static void on_reported(void *ctx, enum edge_report_result result, const json_t *body)
 {
     struct agent_hub *hub = ctx;
     struct agent *a = hub->owner;
@@ -253,9 +253,9 @@ static void on_reported(void *ctx, enum hub_link_report_result result, const jso
         path_driver_set_hub_clock(a->paths, ahead_s * NSEC_PER_SEC);
     }
     /* Of several hubs one: another may hear the other machine a little later. */
-    if (result == HUB_LINK_REPORT_TAKEN && hub == a->hubs.serving)
+    if (result == EDGE_REPORT_TAKEN && hub == a->hubs.serving)
         node_copy_on_answer(&a->copy, body);
-    hub->report_lost_at = result == HUB_LINK_REPORT_LOST ? now : 0;
+    hub->report_lost_at = result == EDGE_REPORT_LOST ? now : 0;
     if (node_report_within(&hub->report) != NSEC_NEVER && !a->is_ending)
         poll_plan_request(&a->poll, now + node_report_within(&hub->report));
 }

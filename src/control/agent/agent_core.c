@@ -468,7 +468,7 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
     if (hub_link_report(hub->link, node_report_encode(&hub->report, &own)))
         node_report_on_sent(&hub->report, facts->now);
     else
-        node_report_on_result(&hub->report, HUB_LINK_REPORT_LOST);
+        node_report_on_result(&hub->report, EDGE_REPORT_LOST);
 }
 
 static void poll_report(struct agent *a, nsec_t now)

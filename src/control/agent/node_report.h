@@ -5,11 +5,8 @@
  * has changed. It is due a fifth of a second after the last one when this node's own addresses have
  * changed, because peers wait for that, or when one report could not hold everything.
  *
- * Theory of operation. A report holds what differs from what the hub has. For each edge there is a
- * struct reported_edge: what was reported of it last, and whether the hub is known to have it. When
- * the answer to a report is lost, its content is reported again. When the hub lacks a report, it
- * asks the node to report everything anew (docs/EDGES.md). An older hub replaces all it has by each
- * report, so it gets as much of everything as fits into one.
+ * A report holds what differs from what the hub has (monitor/edge_report.h). An older hub replaces
+ * all it has by each report, so it gets as much of everything as fits into one.
  *
  * Pure: facts and times in, JSON out.
  */
@@ -18,24 +15,16 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "agent/hublink/hub_link.h"
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "monitor/edge_report.h"
 
 struct node_report {
     nsec_t sent_at;     /* time of the last report; 0: none, or one is due at once */
     bool edges_changed; /* since then: the path to a peer, or which edges can be applied */
     bool self_changed;  /* since then: the addresses at which this node can be reached */
-    bool has_more;      /* the last report could not hold everything */
-
-    uint64_t run;    /* a random number for this run of the agent; not 0 */
-    uint64_t number; /* of the last report that the hub took */
-    bool begins;     /* the next report has to begin anew */
-    bool is_anew;    /* everything is being reported anew, and the hub has not taken all of it */
-    bool ends;       /* the report being sent is the last of those */
-    bool is_old_hub; /* the hub is an older one: each report has to hold everything */
-    struct reported_edge *reported; /* owns; sorted by node */
-    size_t n_reported;
+    bool is_old_hub;    /* the hub is an older one: each report has to hold everything */
+    struct edge_report edges;
     uint64_t traffic_reported; /* number of the last flow that the hub took (meter.h) */
     uint64_t traffic_sent;     /* and of the last in the report being sent; 0: none is in it */
     json_t
@@ -92,7 +81,7 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
 void node_report_on_sent(struct node_report *nr, nsec_t now);
 
 /** node_report_on_result() - the result of the report that was sent is known. */
-void node_report_on_result(struct node_report *nr, enum hub_link_report_result result);
+void node_report_on_result(struct node_report *nr, enum edge_report_result result);
 
 /**
  * node_report_hostname() - is this a host name that other nodes may have in their hosts file?

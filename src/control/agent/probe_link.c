@@ -113,15 +113,15 @@ int probe_link_send(struct probe_link *pl, json_t *body)
     return r;
 }
 
-bool probe_link_take(struct probe_link *pl, enum probe_report_result *ret, struct err *why)
+bool probe_link_take(struct probe_link *pl, enum edge_report_result *ret, struct err *why)
 {
     if (!pl->worker || !worker_collect(pl->worker))
         return false;
-    *ret = PROBE_REPORT_LOST;
+    *ret = EDGE_REPORT_LOST;
     if (pl->result == 0)
-        *ret = pl->status == STATUS_NO_NUMBER ? PROBE_REPORT_OLD : PROBE_REPORT_TAKEN;
+        *ret = pl->status == STATUS_NO_NUMBER ? EDGE_REPORT_OLD : EDGE_REPORT_TAKEN;
     else if (pl->result == CLIENT_E_REFUSED && pl->status == STATUS_BEGIN_ANEW)
-        *ret = PROBE_REPORT_AGAIN;
+        *ret = EDGE_REPORT_AGAIN;
     *why = pl->e;
     return true;
 }

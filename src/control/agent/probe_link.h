@@ -45,4 +45,4 @@ int probe_link_send(struct probe_link *pl, json_t *body);
  *
  * Return: false: none has come.
  */
-bool probe_link_take(struct probe_link *pl, enum probe_report_result *ret, struct err *why);
+bool probe_link_take(struct probe_link *pl, enum edge_report_result *ret, struct err *why);

@@ -55,7 +55,7 @@ static void test_when_it_is_due(void **state)
     }
 }
 
-static void take(struct node_report *nr, enum hub_link_report_result result)
+static void take(struct node_report *nr, enum edge_report_result result)
 {
     node_report_on_sent(nr, 100 * SEC);
     node_report_on_result(nr, result);
@@ -146,7 +146,7 @@ static void test_edges(void **state)
     json_decref(json);
     /* But somebody should look at it. */
     w->reached[1].is_alarm = true;
-    take(&nr, HUB_LINK_REPORT_TAKEN);
+    take(&nr, EDGE_REPORT_TAKEN);
     json = node_report_encode(&nr, &w->facts);
     assert_null(get(json, "edges", "n3"));
     edge = get(json, "edges", "n4");
@@ -177,7 +177,7 @@ static void test_a_rate_that_is_not_kept(void **state)
     json_decref(json);
     /* Another engine keeps it. */
     w->facts.rates_why = "";
-    take(&nr, HUB_LINK_REPORT_TAKEN);
+    take(&nr, EDGE_REPORT_TAKEN);
     json = node_report_encode(&nr, &w->facts);
     assert_true(json_is_null(get(json, "edges", "n4")));
     json_decref(json);
@@ -225,7 +225,7 @@ struct hub {
     unsigned n_reports;
 };
 
-static enum hub_link_report_result hear(struct hub *h, const json_t *body)
+static enum edge_report_result hear(struct hub *h, const json_t *body)
 {
     json_t *text = json_object_get(body, "edges");
     bool begins = json_is_true(json_object_get(body, "begins"));
@@ -238,7 +238,7 @@ static enum hub_link_report_result hear(struct hub *h, const json_t *body)
     if (edge_sequence_assess(&h->said, (uint64_t)json_integer_value(json_object_get(body, "run")),
             (uint64_t)json_integer_value(json_object_get(body, "number")),
             begins) == EDGE_TURN_AGAIN)
-        return HUB_LINK_REPORT_AGAIN;
+        return EDGE_REPORT_AGAIN;
     if (begins)
         edge_parts_begin(&h->edges);
     assert_int_equal(edge_parts_decode(&delta, text, 1000, NULL), 0);
@@ -253,7 +253,7 @@ static enum hub_link_report_result hear(struct hub *h, const json_t *body)
     edge_parts_deinit(&delta);
     if (json_is_true(json_object_get(body, "ends")))
         edge_parts_end(&h->edges);
-    return HUB_LINK_REPORT_TAKEN;
+    return EDGE_REPORT_TAKEN;
 }
 
 /* One report. @is_lost: it does not arrive; @is_unanswered: it does, and its answer does not. */
@@ -261,10 +261,10 @@ static void exchange(
     struct node_report *nr, struct world *w, struct hub *h, bool is_lost, bool is_unanswered)
 {
     json_t *body = node_report_encode(nr, &w->facts);
-    enum hub_link_report_result became = is_lost ? HUB_LINK_REPORT_LOST : hear(h, body);
+    enum edge_report_result became = is_lost ? EDGE_REPORT_LOST : hear(h, body);
 
     node_report_on_sent(nr, w->facts.now);
-    node_report_on_result(nr, is_unanswered ? HUB_LINK_REPORT_LOST : became);
+    node_report_on_result(nr, is_unanswered ? EDGE_REPORT_LOST : became);
     json_decref(body);
 }
 
@@ -272,7 +272,7 @@ static void exchange_all(struct node_report *nr, struct world *w, struct hub *h)
 {
     do
         exchange(nr, w, h, false, false);
-    while (nr->has_more);
+    while (nr->edges.has_more);
 }
 
 static void compare(const struct hub *h, const struct world *w, size_t n)
@@ -358,8 +358,8 @@ static void test_older_hub(void **state)
     node_report_init(&nr, 7);
     for (unsigned i = 0; i < 3; i++) {
         body = node_report_encode(&nr, &w->facts);
-        take(&nr, HUB_LINK_REPORT_WHOLE);
-        assert_false(nr.has_more);
+        take(&nr, EDGE_REPORT_OLD);
+        assert_false(nr.edges.has_more);
         assert_int_equal(nr.edges_changed, i == 0);
         if (i > 0) {
             assert_int_equal(json_object_size(json_object_get(body, "edges")), 340);

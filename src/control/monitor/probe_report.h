@@ -20,36 +20,21 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/parse.h"
 #include "mesh/object/edge_status.h"
+#include "monitor/edge_report.h"
 
 /** What is known of one edge. */
 struct probe_edge {
-    char peer[NAME_MAX_LEN + 1];
+    struct edge_report_head head;
     struct edge_probed probed;
 };
 
-/** What becomes of a report. */
-enum probe_report_result {
-    PROBE_REPORT_TAKEN,
-    PROBE_REPORT_OLD,   /* the hub is an older one, which does not know probes */
-    PROBE_REPORT_AGAIN, /* the hub lacks an earlier one: everything anew */
-    PROBE_REPORT_LOST,  /* it is not known whether the hub has it, or it did not take it */
-};
-
 struct probe_report {
-    uint64_t run;    /* random, not 0: of this run of the probe */
-    uint64_t number; /* of the last report that the hub took */
-    bool knows_hub;  /* the hub is known to take reports of probes */
-    bool begins;     /* the next one begins anew */
-    bool is_anew;    /* everything is being reported anew, and the hub has not taken all of it */
-    bool ends;       /* the one that is on its way is the last of those */
-    bool has_more;   /* the last one could not hold everything */
+    struct edge_report edges;
+    bool knows_hub; /* the hub is known to take reports of probes */
     bool is_on_its_way;
-    unsigned n_failed;               /* reports that were not taken, one after the other */
-    nsec_t due_at;                   /* monotonic; none before */
-    struct probe_reported *reported; /* owns; sorted by peer; what was reported last */
-    size_t n_reported;
+    unsigned n_failed; /* reports that were not taken, one after the other */
+    nsec_t due_at;     /* monotonic; none before */
 };
 
 /** probe_report_init() - nothing was reported yet. @run: random, not 0, at most INT64_MAX. */
@@ -73,4 +58,4 @@ json_t *probe_report_make(struct probe_report *pr, const char *self, const struc
 
 /** probe_report_on_result() - the report has an answer, or none. @random: any number. */
 void probe_report_on_result(
-    struct probe_report *pr, enum probe_report_result result, uint32_t random, nsec_t now);
+    struct probe_report *pr, enum edge_report_result result, uint32_t random, nsec_t now);

@@ -17,7 +17,7 @@ static struct probe_edge edge(const char *peer, enum edge_reach tunnel, uint32_t
 {
     struct probe_edge e = {.probed = {.tunnel = (uint8_t)tunnel, .rtt_us = rtt_us}};
 
-    (void)snprintf(e.peer, sizeof(e.peer), "%s", peer);
+    (void)snprintf(e.head.peer, sizeof(e.head.peer), "%s", peer);
     return e;
 }
 
@@ -47,7 +47,7 @@ static void greet(struct probe_report *pr, const struct probe_edge *edges, size_
 {
     assert_report(
         pr, edges, n, now, "{\"run\": 7, \"number\": 1, \"begins\": true, \"owner\": \"probe/a\"}");
-    probe_report_on_result(pr, PROBE_REPORT_TAKEN, MIDDLE, now);
+    probe_report_on_result(pr, EDGE_REPORT_TAKEN, MIDDLE, now);
 }
 
 /* An older hub would take a probe's edges for the agent's, so it gets none. */
@@ -64,7 +64,7 @@ static void test_an_older_hub(void **state)
         assert_non_null(body);
         assert_null(json_object_get(body, "edges"));
         json_decref(body);
-        probe_report_on_result(&pr, PROBE_REPORT_OLD, MIDDLE, now);
+        probe_report_on_result(&pr, EDGE_REPORT_OLD, MIDDLE, now);
         assert_none(&pr, edges, 1, now + 3599 * SEC);
         now += 3600 * SEC;
     }
@@ -86,7 +86,7 @@ static void test_only_what_differs(void **state)
         "\"unknown\"}, \"c\": {\"tunnel\": \"silent\", \"underlay\": \"unknown\"}}}");
     /* One at a time. */
     assert_none(&pr, edges, 2, now);
-    probe_report_on_result(&pr, PROBE_REPORT_TAKEN, MIDDLE, now);
+    probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now);
     /* Nothing differs, and a round trip that wavers is the same. */
     edges[0].probed.rtt_us = 4000;
     assert_none(&pr, edges, 2, now + 5 * SEC);
@@ -96,11 +96,11 @@ static void test_only_what_differs(void **state)
     assert_report(&pr, edges, 2, now + 5 * SEC,
         "{\"run\": 7, \"number\": 3, \"owner\": \"probe/a\", \"edges\": {\"c\": {\"tunnel\": "
         "\"silent\", \"underlay\": \"reached\", \"underlayHeard\": true}}}");
-    probe_report_on_result(&pr, PROBE_REPORT_TAKEN, MIDDLE, now);
+    probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now);
     /* The member is gone. */
     assert_report(&pr, &edges[1], 1, now + 6 * SEC,
         "{\"run\": 7, \"number\": 4, \"owner\": \"probe/a\", \"edges\": {\"b\": null}}");
-    probe_report_on_result(&pr, PROBE_REPORT_TAKEN, MIDDLE, now);
+    probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now);
     assert_none(&pr, &edges[1], 1, now + 12 * SEC);
     probe_report_deinit(&pr);
 }
@@ -121,15 +121,15 @@ static void test_reports_that_are_not_taken(void **state)
         assert_non_null(json_object_get(json_object_get(body, "edges"), "b"));
         assert_int_equal(json_integer_value(json_object_get(body, "number")), 2);
         json_decref(body);
-        probe_report_on_result(&pr, PROBE_REPORT_LOST, MIDDLE, now);
+        probe_report_on_result(&pr, EDGE_REPORT_LOST, MIDDLE, now);
         assert_int_equal(pr.due_at - now, waits_s[i] * SEC);
         now = pr.due_at;
     }
     json_decref(probe_report_make(&pr, "a", edges, 1, now));
-    probe_report_on_result(&pr, PROBE_REPORT_TAKEN, MIDDLE, now);
+    probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now);
     edges[0].probed.tunnel = EDGE_REACH_SILENT;
     json_decref(probe_report_make(&pr, "a", edges, 1, pr.due_at));
-    probe_report_on_result(&pr, PROBE_REPORT_AGAIN, MIDDLE, now);
+    probe_report_on_result(&pr, EDGE_REPORT_AGAIN, MIDDLE, now);
     assert_report(&pr, edges, 1, pr.due_at,
         "{\"run\": 7, \"number\": 3, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
         "\"edges\": {\"b\": {\"tunnel\": \"silent\", \"tunnelRttMs\": 1.0, \"underlay\": "
@@ -160,7 +160,7 @@ static void test_many_edges(void **state)
         assert_int_equal(json_is_true(json_object_get(body, "ends")), i == 2);
         n += json_object_size(json_object_get(body, "edges"));
         json_decref(body);
-        probe_report_on_result(&pr, PROBE_REPORT_TAKEN, MIDDLE, now);
+        probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now);
         now = pr.due_at;
     }
     assert_int_equal(n, 400);

@@ -430,8 +430,7 @@ static void on_reported(
     void *ctx, int result, const struct client_answer *answer, const struct err *e)
 {
     struct hub_link *hl = ctx;
-
-    enum hub_link_report_result became = HUB_LINK_REPORT_LOST;
+    enum edge_report_result became = EDGE_REPORT_LOST;
 
     hl->report = NULL;
     if (answer->date_s != 0) {
@@ -439,15 +438,15 @@ static void on_reported(
         hl->has_time = true;
     }
     if (result == 0)
-        became = answer->status == 204 ? HUB_LINK_REPORT_WHOLE : HUB_LINK_REPORT_TAKEN;
+        became = answer->status == 204 ? EDGE_REPORT_OLD : EDGE_REPORT_TAKEN;
     else if (result == CLIENT_E_REFUSED && answer->status == 409)
-        became = HUB_LINK_REPORT_AGAIN;
+        became = EDGE_REPORT_AGAIN;
     /* When the hub is away the stream says so. */
-    if (became == HUB_LINK_REPORT_LOST && result != CLIENT_E_UNREACHABLE)
+    if (became == EDGE_REPORT_LOST && result != CLIENT_E_UNREACHABLE)
         log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING,
             "the hub does not take this node's report: %s", err_text(e));
     hl->listener.on_reported(
-        hl->listener.ctx, became, became == HUB_LINK_REPORT_TAKEN ? answer->body : NULL);
+        hl->listener.ctx, became, became == EDGE_REPORT_TAKEN ? answer->body : NULL);
 }
 
 bool hub_link_report(struct hub_link *hl, json_t *body)

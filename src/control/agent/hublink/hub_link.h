@@ -13,6 +13,7 @@
 #include "api/client/client.h"
 #include "base/addr.h"
 #include "base/clock.h"
+#include "monitor/edge_report.h"
 
 struct hub_link;
 struct stun_transaction;
@@ -74,14 +75,6 @@ bool hub_ask_learn(
 /** The hub counts as away after this time without a line: three heartbeats. */
 #define HUB_LINK_SILENCE (30 * NSEC_PER_SEC)
 
-/** What has become of a report. */
-enum hub_link_report_result {
-    HUB_LINK_REPORT_TAKEN, /* the hub counts them */
-    HUB_LINK_REPORT_WHOLE, /* it is an older hub, to which each report is all that there is */
-    HUB_LINK_REPORT_AGAIN, /* it lacks one before this: begin anew */
-    HUB_LINK_REPORT_LOST,  /* it did not take it, or its answer was lost */
-};
-
 /** Who is told. All are called from the loop. */
 struct hub_link_listener {
     /*
@@ -102,7 +95,7 @@ struct hub_link_listener {
 
     /* The last report's answer has come, or will not come. @body: of the answer; NULL: none, or the
      * report was not taken. */
-    void (*on_reported)(void *ctx, enum hub_link_report_result result, const json_t *body);
+    void (*on_reported)(void *ctx, enum edge_report_result result, const json_t *body);
 
     void *ctx; /* pinned */
 };

@@ -44,7 +44,7 @@ struct world {
     unsigned n_watches;
     unsigned n_reports;
     unsigned n_results;
-    enum hub_link_report_result result; /* of the last one */
+    enum edge_report_result result; /* of the last one */
     bool counts_reports;
     int refuses_report; /* with that status; 0: it takes them */
     const char *heard;  /* the answer to a question about a STUN request; NULL: 404 */
@@ -180,7 +180,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     return err_set(e, -EINVAL, "it is about another node");
 }
 
-static void on_reported(void *ctx, enum hub_link_report_result result, const json_t *body)
+static void on_reported(void *ctx, enum edge_report_result result, const json_t *body)
 {
     w.n_results++;
     w.result = result;
@@ -453,12 +453,12 @@ static void test_what_becomes_of_reports(void **state)
     static const struct {
         bool counts;
         int refusal;
-        enum hub_link_report_result result;
+        enum edge_report_result result;
     } cases[] = {
-        {false, 0, HUB_LINK_REPORT_WHOLE},
-        {true, 0, HUB_LINK_REPORT_TAKEN},
-        {true, 409, HUB_LINK_REPORT_AGAIN},
-        {true, 429, HUB_LINK_REPORT_LOST},
+        {false, 0, EDGE_REPORT_OLD},
+        {true, 0, EDGE_REPORT_TAKEN},
+        {true, 409, EDGE_REPORT_AGAIN},
+        {true, 429, EDGE_REPORT_LOST},
     };
 
     connect_to_hub();

@@ -28,6 +28,9 @@
 #include "os/machine.h"
 #include "wire/member_proof.h"
 
+/* For how long a hub that does not answer is asked again. */
+#define ASK_FOR (20 * NSEC_PER_SEC)
+
 #define ENROL_TIMEOUT_MS   10000
 #define STATUS_CONFLICT    409
 #define STATUS_UNAVAILABLE 503
@@ -385,7 +388,7 @@ static int ask_first(const struct join_options *options, struct netlink *nl,
     int r;
 
     question.is_dry_run = true;
-    r = join_ask(&question, secret, public, JOIN_ASK_FOR, &answer, &hub, e);
+    r = join_ask(&question, secret, public, ASK_FOR, &answer, &hub, e);
     if (r != 0)
         return r;
     text4 = json_string_value(json_object_get(answer.body, "cidr4"));
@@ -484,7 +487,7 @@ static int enrol(
         leave_by_token(&st->secret, options->token, options->proxy, NULL) == 0)
         r = ask_first(options, nl, &st->secret, &public, &own, e);
     if (r == 0)
-        r = join_ask(options, &st->secret, &public, JOIN_ASK_FOR, &answer, &hub, e);
+        r = join_ask(options, &st->secret, &public, ASK_FOR, &answer, &hub, e);
     if (r != 0)
         return r;
     r = take_answer(options, nl, hub, &public, own, answer.body, st, e);

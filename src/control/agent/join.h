@@ -26,9 +26,6 @@ struct join_options;
  * Threads: any; waits for the answer.
  */
 
-/** For how long a hub that does not answer is asked again. */
-#define JOIN_ASK_FOR (20 * NSEC_PER_SEC)
-
 /**
  * join_ask() - ask until a hub answers
  * @options:	its token, what is said about the machine, and its on_wait
@@ -86,7 +83,7 @@ struct join_options {
  * join_enrol() - ask the hub, check its answer, and keep it
  * @ret:	what was written to node.json; to be released with state_deinit()
  *
- * A hub that does not answer is asked again for JOIN_ASK_FOR.
+ * A hub that does not answer is asked again for 20 s.
  *
  * Refuses when this machine has joined already, when an interface of that name
  * exists, and when a part of the network's blocks is in use here.

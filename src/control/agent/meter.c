@@ -14,6 +14,15 @@
 #include "mesh/object/fields.h"
 #include "mesh/snapshot/snapshot.h"
 
+/* How often what moves is reported while a job runs here; else it goes with other reports. */
+#define JOB_EACH (15 * NSEC_PER_SEC)
+
+/* Between two writes of the file, unless a job has ended. */
+#define WRITE_EACH (10 * NSEC_PER_SEC)
+
+/* Flows of one report. */
+#define REPORT_MAX 64
+
 /* ---- life ----------------------------------------------------------------------------------- */
 
 void meter_deinit(struct meter *m)
@@ -325,10 +334,10 @@ json_t *meter_report(const struct meter *m, uint64_t above, uint64_t *ret_up_to,
 
     *ret_up_to = above;
     *ret_more = false;
-    part.flows = all && n > 0 ? calloc(METER_REPORT_MAX, sizeof(*part.flows)) : NULL;
+    part.flows = all && n > 0 ? calloc(REPORT_MAX, sizeof(*part.flows)) : NULL;
     if (part.flows) {
         part.day = m->days[all[0].day].day;
-        while (k < n && k < METER_REPORT_MAX && all[k].day == all[0].day)
+        while (k < n && k < REPORT_MAX && all[k].day == all[0].day)
             part.flows[part.n++] = *all[k++].flow;
         json = traffic_encode(&part);
     }
@@ -508,12 +517,12 @@ void node_meter_look(struct node_meter *nm, const struct meter_facts *facts, nse
 
 void node_meter_settle(struct node_meter *nm, nsec_t now)
 {
-    if (nm->is_urgent || nm->settled_at == 0 || now - nm->settled_at >= NODE_METER_EACH)
+    if (nm->is_urgent || nm->settled_at == 0 || now - nm->settled_at >= WRITE_EACH)
         settle_and_write(nm, now);
     nm->is_urgent = false;
 }
 
 bool node_meter_is_due(const struct node_meter *nm, nsec_t now)
 {
-    return nm->is_urgent || (nm->meter.n_jobs > 0 && now - nm->settled_at >= NODE_METER_JOB_EACH);
+    return nm->is_urgent || (nm->meter.n_jobs > 0 && now - nm->settled_at >= JOB_EACH);
 }

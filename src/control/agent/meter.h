@@ -35,9 +35,6 @@ struct metrics;
 /** Days that are kept while no hub has taken them, with today. */
 #define METER_DAYS_MAX TRAFFIC_DAYS_KEPT
 
-/** Flows of one report. */
-#define METER_REPORT_MAX 64
-
 /** Jobs that run here at once and are told apart. */
 #define METER_JOBS_MAX 16
 
@@ -133,12 +130,6 @@ void meter_add_metrics(const struct meter *m, struct metrics *out);
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* This node's meter, and the file in which it is kept. */
-
-/** Between two writes of the file, unless a job has ended. */
-#define NODE_METER_EACH (10 * NSEC_PER_SEC)
-
-/** How often what moves is reported while a job runs here; else it goes with other reports. */
-#define NODE_METER_JOB_EACH (15 * NSEC_PER_SEC)
 
 struct node_meter {
     struct meter meter;

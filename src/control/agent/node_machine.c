@@ -16,6 +16,9 @@
 #include "os/machine.h"
 #include "os/thread.h"
 
+/* A clock that differs from the hub's by more than this is named. */
+#define CLOCK_OFF_S 10
+
 /* ---- its clock ------------------------------------------------------------------------------ */
 
 /* A clock that is kept right goes back, too, by much less. */
@@ -69,7 +72,7 @@ void node_clock_compare(struct node_clock *nc, int64_t ahead_s)
     uint64_t off = ahead_s < 0 ? -(uint64_t)ahead_s : (uint64_t)ahead_s;
     bool was_off = nc->off[0] != '\0';
 
-    if (off <= (was_off ? SETTLED_S : NODE_CLOCK_OFF_S)) {
+    if (off <= (was_off ? SETTLED_S : CLOCK_OFF_S)) {
         nc->off[0] = '\0';
         if (was_off)
             log_info("this machine's clock agrees with the hub's again");

@@ -30,9 +30,6 @@ struct state;
  * Pure but for the file: times in, sentences out.
  */
 
-/** A clock that differs from the hub's by more than this is named. */
-#define NODE_CLOCK_OFF_S 10
-
 #define NODE_CLOCK_TEXT_MAX 240
 
 struct node_clock {

@@ -29,6 +29,9 @@
 #include "os/process.h"
 #include "wire/measure_proof.h"
 
+/* Keys that are derived in one node_measure_tell(), each of which takes some 50 us. */
+#define KEYS_AT_ONCE 128
+
 /* ---- the process ---------------------------------------------------------------------------- */
 
 /*
@@ -391,7 +394,7 @@ static void renew_keys(struct node_measure *nm, const struct snapshot *s)
 {
     struct node_measure_key *keys = nm->secret ? calloc(s->nodes.n + 1, sizeof(*keys)) : NULL;
     const struct x25519_public *own = &snapshot_self(s)->key;
-    unsigned budget = NODE_MEASURE_KEYS_AT_ONCE;
+    unsigned budget = KEYS_AT_ONCE;
     size_t n = 0;
     size_t old = 0;
 

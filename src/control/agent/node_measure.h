@@ -20,9 +20,6 @@ struct reach;
 struct service_member;
 struct snapshot;
 
-/** Keys that are derived in one node_measure_tell(), each of which takes some 50 us. */
-#define NODE_MEASURE_KEYS_AT_ONCE 128
-
 struct node_measure {
     struct measure_host *host;          /* owns; NULL: no service is offered */
     const struct x25519_secret *secret; /* pins: the node's; NULL: no keys are told */

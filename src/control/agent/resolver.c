@@ -23,6 +23,8 @@
 #include "os/log.h"
 #include "os/thread.h"
 
+#define PORT 53
+
 /* ---- who asks ------------------------------------------------------------------------------- */
 
 #define LOOPBACK 1 /* number of the loopback in every namespace */
@@ -636,7 +638,7 @@ static void close_doors(struct resolver *r)
 static int open_door(
     struct resolver *r, const struct ip_addr *address, bool is_members, struct err *e)
 {
-    const struct endpoint at = {.addr = *address, .port = RESOLVER_PORT};
+    const struct endpoint at = {.addr = *address, .port = PORT};
     _cleanup_(closep) int udp = -1;
     _cleanup_(closep) int tcp = -1;
     struct door *d;
@@ -672,9 +674,7 @@ static int open_door(
     }
     if (x == 0)
         x = uv_listen((uv_stream_t *)&d->tcp, BACKLOG, on_connection);
-    return x == 0
-               ? 0
-               : err_set(e, x, "port %d cannot be listened on: %s", RESOLVER_PORT, uv_strerror(x));
+    return x == 0 ? 0 : err_set(e, x, "port %d cannot be listened on: %s", PORT, uv_strerror(x));
 }
 
 static int open_doors(struct resolver *r, const struct place *p, struct err *e)
@@ -712,7 +712,7 @@ static void resolver_tell(struct resolver *r, const struct err *e)
         return;
     if (e->code == 0)
         log_info("the nodes' names are answered on %s, port %d",
-            ip_addr_format(&r->place.addresses[0], text), RESOLVER_PORT);
+            ip_addr_format(&r->place.addresses[0], text), PORT);
     else if (r->place.ifindex != 0)
         log_info("the nodes' names are not answered by DNS, trying again: %s", err_text(e));
 }

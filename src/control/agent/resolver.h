@@ -68,7 +68,6 @@ bool resolver_asker_is_port_inside(const char *kind);
 
 /* ---- the name server ------------------------------------------------------------------------- */
 
-#define RESOLVER_PORT            53
 #define RESOLVER_CONNECTIONS_MAX 64
 /** Of one asker. */
 #define RESOLVER_ASKER_CONNECTIONS_MAX 8

@@ -7,8 +7,10 @@
 #include "agent/hub_set.h"
 #include "agent/meter.h"
 #include "agent/node_machine.h"
+#include "agent/node_names.h"
 #include "agent/paths/edge/path_driver.h"
-#include "agent/reconcile/routes.h"
+#include "agent/reconcile/pass_plan.h"
+#include "agent/reconcile/reconcile.h"
 #include "agent/resolver.h"
 #include "base/traffic.h"
 #include "mesh/object/node_status.h"
@@ -57,7 +59,7 @@ static json_t *encode_rates(const struct status_input *in)
                                      encode_rate(rates->classes[i])) < 0)
             classes = (json_decref(classes), NULL);
     return json_pack("{s:o, s:o, s:b, s:s}", "bitsPerSecond", encode_rate(rates->all), "classes",
-        classes, "showsDscp", (int)in->seen->shows_dscp, "why", in->rates_why ? in->rates_why : "");
+        classes, "showsDscp", (int)in->seen->shows_dscp, "why", in->made->rates_why);
 }
 
 static json_t *encode_rtt(const struct reach_peer *peer, nsec_t rtt)
@@ -200,11 +202,11 @@ static json_t *encode_offloads(const struct offloads *o)
 /* Null while the interface is as it should be. */
 static json_t *encode_retry(const struct status_input *in)
 {
-    nsec_t left = nsec_max(in->retry_at - in->now, 0);
+    nsec_t left = nsec_max(in->pass->due_at - in->now, 0);
 
-    if (!text_or_none(in->fault))
+    if (!text_or_none(in->pass->fault.text))
         return json_null();
-    return json_pack("{s:I, s:f}", "failures", (json_int_t)in->n_failed, "inSeconds",
+    return json_pack("{s:I, s:f}", "failures", (json_int_t)in->pass->n_failed, "inSeconds",
         (double)(left / NSEC_PER_MSEC) / 1000);
 }
 
@@ -213,10 +215,10 @@ static json_t *encode_foreign(const struct status_input *in)
 {
     char key[X25519_BASE64_MAX];
 
-    if (in->n_foreign == 0)
+    if (in->made->n_foreign == 0)
         return json_null();
-    return json_pack("{s:I, s:s, s:I}", "removed", (json_int_t)in->n_foreign, "last",
-        x25519_public_format(&in->foreign, key), "ageSeconds",
+    return json_pack("{s:I, s:s, s:I}", "removed", (json_int_t)in->made->n_foreign, "last",
+        x25519_public_format(&in->made->foreign, key), "ageSeconds",
         (json_int_t)((in->now - in->foreign_at) / NSEC_PER_SEC));
 }
 
@@ -224,11 +226,10 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
 {
     const struct network *network = &in->render->snapshot->network;
     json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:I}", "network",
-        network->meta.name, "interface", in->interface, "engine", in->engine, "engineWhy",
-        in->engine_why, "fault", in->fault ? in->fault : "", "retry", encode_retry(in),
-        "foreignPeers", encode_foreign(in), "offloads", encode_offloads(in->offloads), "rates",
-        encode_rates(in), "mtu", (int)network->mtu, "revision",
-        (json_int_t)in->render->snapshot->revision);
+        network->meta.name, "interface", in->made->interface, "engine", in->engine, "engineWhy",
+        in->made->why, "fault", in->pass->fault.text, "retry", encode_retry(in), "foreignPeers",
+        encode_foreign(in), "offloads", encode_offloads(in->offloads), "rates", encode_rates(in),
+        "mtu", (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
 
     if (in->fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(in->fabric));
@@ -271,11 +272,12 @@ static void explain_hub(const struct status_input *in, const struct agent_hub *h
     ret[0] = '\0';
     if (ob && !endpoint_is_none(&ob->endpoint))
         (void)endpoint_format(&ob->endpoint, at);
-    if (!observation_has_session(ob, in->now) && text_or_none(in->fault))
+    if (!observation_has_session(ob, in->now) && text_or_none(in->pass->fault.text))
         (void)snprintf(ret, WHY_MAX, "the interface of this node is not as it should be");
     else if (!observation_has_session(ob, in->now))
         (void)snprintf(ret, WHY_MAX, "no handshake with it comes about at %s: %s", at,
-            text_or_none(in->lockout) ? in->lockout : "it is down, or UDP to it is blocked");
+            text_or_none(in->clock->lockout) ? in->clock->lockout
+                                             : "it is down, or UDP to it is blocked");
     else if (hub == in->hubs->serving && !in->hub_heard)
         (void)snprintf(ret, WHY_MAX, "it does not answer, and another one is being asked");
     else if (hub->report_lost_at != 0)
@@ -368,14 +370,13 @@ json_t *status_encode(const struct status_input *in)
         encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(), "hubs",
         encode_hubs(in), "cluster", in->cluster ? encode_cluster(in->cluster, in->now) : NULL,
         "keepalive", in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in),
-        "namesLeftOut",
-        in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array(),
-        "namesPending", (int)in->names_pending, "namesFailure",
-        in->names_failure && in->names_failure->code != 0 ? err_text(in->names_failure) : NULL,
-        "routes", in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
+        "namesLeftOut", in->names->left_out ? json_incref(in->names->left_out) : json_array(),
+        "namesPending", (int)node_names_is_pending(in->names), "namesFailure",
+        in->names->failure.code != 0 ? err_text(&in->names->failure) : NULL, "routes",
+        in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
         in->routes ? status_routes_encode_own(in->routes) : NULL, "jobs",
         in->meter ? meter_jobs_encode(in->meter) : NULL, "copied", text_or_none(in->copy_why),
-        "clock", text_or_none(in->clock_why));
+        "clock", text_or_none(node_clock_why(in->clock)));
 }
 
 /* ---- the paths to one node ------------------------------------------------------------------ */

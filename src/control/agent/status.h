@@ -52,30 +52,19 @@ struct status_input {
     const struct render_input *render; /* snapshot and paths */
     const struct observe *seen;
     const struct reach *reach;
-    const char *interface;
-    const char *engine;              /* "userspace" or "kernel"; NULL: none runs */
-    const struct offloads *offloads; /* of the userspace engine; NULL: not known */
-    const char *fault;               /* why the interface is not as it should be; "": it is */
-    unsigned n_failed;               /* passes that have failed one after the other until now */
-    nsec_t retry_at;                 /* monotonic; when the next one is, if the last has failed */
-    uint64_t n_foreign;              /* peers that somebody else had added, and that were removed */
-    struct x25519_public foreign;    /* the last of these */
-    nsec_t foreign_at;               /* monotonic; when that was */
-    const char *rates_why;           /* why rates are not kept; "" or NULL: they are, or none is
-                                        wanted */
-    const char *engine_why;          /* why that engine; "": it was asked for */
+    const struct reconcile *made;           /* the interface, and what passes have undone */
+    const struct pass_plan *pass;           /* how the last pass went, and when the next one is */
+    const struct node_names *names;         /* of the hosts file */
+    const struct node_clock *clock;         /* what is wrong with this machine's */
+    const char *engine;                     /* "userspace" or "kernel"; NULL: none runs */
+    const struct offloads *offloads;        /* of the userspace engine; NULL: not known */
+    nsec_t foreign_at;                      /* monotonic; when the last foreign peer was removed */
     const struct status_routes *routes;     /* NULL: not told */
     const struct fabric_report *fabric;     /* of this machine; NULL: none, or not known yet */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
-    const json_t *names_left_out;    /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
-    const struct err *names_failure; /* why the file is not written; NULL or code 0: it is */
-    bool names_pending;              /* some will be in that file in a moment */
-    struct resolver *resolver;       /* answers for the names by DNS; NULL: none */
-    const char *copy_why;            /* another machine is this node, too, and what to do; "" or
-                                        NULL: none is */
-    const char *clock_why;           /* what is wrong with this machine's clock; "" or NULL */
-    const char *lockout;        /* why its handshakes are refused, as node_machine.h says; "" or
-                                   NULL */
+    struct resolver *resolver;              /* answers for the names by DNS; NULL: none */
+    const char *copy_why;       /* another machine is this node, too, and what to do; "" or
+                                   NULL: none is */
     const struct meter *meter;  /* the jobs that run here; NULL: not told */
     const struct hub_set *hubs; /* all hubs; NULL: not told */
     const struct status_cluster *cluster; /* NULL: hubs say who is in the network */

@@ -11,6 +11,10 @@
 #include <cmocka.h>
 
 #include "agent/hub_set.h"
+#include "agent/node_machine.h"
+#include "agent/node_names.h"
+#include "agent/reconcile/pass_plan.h"
+#include "agent/reconcile/reconcile.h"
 #include "agent/status.h"
 #include "agent/status_text.h"
 #include "base/text.h"
@@ -32,9 +36,10 @@ struct scene {
     nsec_t hub_silent_for;
     nsec_t hub_quiet_max;
     uint64_t hub_store_behind_s;
-    const char *fault;
-    const char *clock_why;
-    const char *lockout;
+    struct reconcile made;
+    struct pass_plan pass;
+    struct node_names names;
+    struct node_clock clock;
     const char *tls_failure;
     const struct status_cluster *cluster;
 };
@@ -75,7 +80,7 @@ static void make_scene(struct scene *sc, bool hub_heard)
     *sc = (struct scene){.snapshot = sample_snapshot(4, 2),
         .hub_silent_for = 3 * NSEC_PER_SEC,
         .hub_quiet_max = HUB_LINK_QUIET_MAX,
-        .fault = ""};
+        .made = {.interface = "weft0", .why = "this kernel has no WireGuard"}};
     keepalive_plan_init(&sc->keepalive, &none);
     sc->render = (struct render_input){.snapshot = &sc->snapshot};
     for (size_t i = 0; i < 3; i++)
@@ -99,9 +104,11 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
     struct status_input in = {.render = &sc->render,
         .seen = &sc->seen,
         .reach = &sc->reach,
-        .interface = "weft0",
+        .made = &sc->made,
+        .pass = &sc->pass,
+        .names = &sc->names,
+        .clock = &sc->clock,
         .engine = "userspace",
-        .engine_why = "this kernel has no WireGuard",
         .offloads = &offloads,
         .keepalive = &sc->keepalive,
         .hubs = sc->hubs,
@@ -111,9 +118,6 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .hub_silent_for = sc->hub_silent_for,
         .hub_quiet_max = sc->hub_quiet_max,
         .hub_store_behind_s = sc->hub_store_behind_s,
-        .fault = sc->fault,
-        .clock_why = sc->clock_why,
-        .lockout = sc->lockout,
         .now = NOW,
         .wall = WALL};
     json_t *json;
@@ -325,12 +329,15 @@ static void test_clock(void **state)
     assert_null(strstr(out.text, "CLOCK"));
     str_deinit(&out);
     json_decref(json);
-    sc.clock_why = "it is 7200 s ahead";
-    sc.lockout = "the clock was set back";
+    sc.clock = (struct node_clock){.off = "It is 7200 s ahead."};
+    json = encode(&sc, true);
+    assert_string_equal(json_string_value(json_object_get(json, "clock")), "It is 7200 s ahead.");
+    json_decref(json);
+    sc.clock = (struct node_clock){.lockout = "the clock was set back"};
     json = encode(&sc, true);
     out = (struct str)STR_NULL;
     status_text_format(json, &out);
-    assert_non_null(strstr(out.text, "\nCLOCK: it is 7200 s ahead\n"));
+    assert_non_null(strstr(out.text, "\nCLOCK: the clock was set back\n"));
     assert_non_null(strstr(out.text, "comes about at an unknown place: the clock was set back,"));
     assert_null(strstr(out.text, "blocked"));
     str_deinit(&out);
@@ -341,14 +348,13 @@ static void test_clock(void **state)
 /* What the agent does about an interface that is not as it should be, and has done. */
 static void test_fault_and_foreign_peers(void **state)
 {
-    struct status_input in = {.interface = "weft0",
-        .engine_why = "",
-        .fault = "somebody else has it",
+    const struct reconcile made = {.interface = "weft0", .n_foreign = 2, .foreign = sample_key(9)};
+    const struct pass_plan pass = {.due_at = NOW + 1500 * NSEC_PER_MSEC,
         .n_failed = 3,
-        .retry_at = NOW + 1500 * NSEC_PER_MSEC,
-        .n_foreign = 2,
+        .fault = {.text = "somebody else has it"}};
+    struct status_input in = {.made = &made,
+        .pass = &pass,
         .foreign_at = NOW - 7 * NSEC_PER_SEC,
-        .foreign = sample_key(9),
         .hub_silent_for = NSEC_NEVER,
         .now = NOW,
         .wall = WALL};
@@ -360,6 +366,8 @@ static void test_fault_and_foreign_peers(void **state)
     in.render = &sc.render;
     in.seen = &sc.seen;
     in.reach = &sc.reach;
+    in.names = &sc.names;
+    in.clock = &sc.clock;
     in.keepalive = &sc.keepalive;
     json = status_encode(&in);
     status_text_format(json, &out);
@@ -424,7 +432,7 @@ static void test_faults(void **state)
 
     make_scene(&sc, true);
     sc.hub_silent_for = 12 * NSEC_PER_SEC;
-    sc.fault = "cannot open /dev/net/tun";
+    (void)err_set(&sc.pass.fault, -EIO, "cannot open /dev/net/tun");
     json = encode(&sc, true);
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),

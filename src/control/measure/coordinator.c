@@ -32,7 +32,7 @@ void coordinator_deinit(struct coordinator *c)
         json_decref(c->items[i].answer);
     }
     free(c->items);
-    *c = (struct coordinator)COORDINATOR_NULL;
+    *c = (struct coordinator){0};
 }
 
 bool coordinator_has(const struct coordinator *c, size_t i)
@@ -132,7 +132,7 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
     *c = (struct coordinator){.items = calloc(n + 1, sizeof(*c->items)), .n = n, .id = o->id};
     if (!orders || !proven || !c->items) {
         free(c->items);
-        *c = (struct coordinator)COORDINATOR_NULL;
+        *c = (struct coordinator){0};
         return -ENOMEM;
     }
     for (size_t i = 0; i < n; i++) {

@@ -58,8 +58,6 @@ struct coordinator {
     struct session_id id; /* of the session that the members are in */
 };
 
-#define COORDINATOR_NULL {0}
-
 /** coordinator_deinit() - close all connections, which ends the session everywhere. */
 void coordinator_deinit(struct coordinator *c);
 

@@ -12,6 +12,9 @@
 #include "measure/table.h"
 #include "mesh/object/fields.h"
 
+/* Of one all-reduce. */
+#define REPEATS_MAX 1000
+
 static const char *const kind_names[] = {"none", "session", "facts", "names", "warm", "light",
     "bulk", "heard", "underlay", "allreduce", "sink", "source", "hop", "port"};
 static const char *const way_names[] = {"out", "in", "both"};
@@ -96,7 +99,7 @@ static const struct row order_rows[] = {
         .kinds = BIT(BULK) | BIT(SOURCE)},
     {ROW(U64, "bytes", struct order, bytes), .min = 4, .max = ORDER_VECTOR_MAX,
         .kinds = BIT(ALLREDUCE)},
-    {ROW(U32, "repeats", struct order, repeats), .min = 1, .max = ORDER_REPEATS_MAX,
+    {ROW(U32, "repeats", struct order, repeats), .min = 1, .max = REPEATS_MAX,
         .kinds = BIT(ALLREDUCE)},
     {ROW(ENUM, "way", struct order, way), .names = way_names, .max = ORDER_DIRECTION_N,
         .kinds = BIT(BULK)},

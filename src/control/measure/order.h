@@ -31,7 +31,6 @@
 #define ORDER_MS_MAX      30000         /* of one transfer or all-reduce */
 #define ORDER_BYTES_MAX   (16ull << 30) /* of one transfer */
 #define ORDER_VECTOR_MAX  (1ull << 30)  /* bytes of a vector; see also ALLREDUCE_SURE_MAX */
-#define ORDER_REPEATS_MAX 1000          /* of one all-reduce */
 #define ORDER_SECONDS_MAX 600           /* of one session */
 
 enum order_kind {

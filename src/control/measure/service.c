@@ -33,6 +33,13 @@
 #include "os/file.h"
 #include "os/thread.h"
 
+/* The most of them from outside the overlay. */
+#define UNDERLAY_MAX (2 * ORDER_STREAMS_MAX + 4)
+
+/* The most connections from one member's address: streams both ways, an all-reduce's hops, its
+ * orders. Any program of its machine may open one, and leaves the others room. */
+#define FROM_ONE_MAX (2 * ORDER_STREAMS_MAX + SESSION_HOPS_MAX + 8)
+
 #define LOOK_PERIOD_MS 1000
 #define BACKLOG        64
 #define PINGS_A_TURN   64
@@ -660,8 +667,8 @@ static bool is_within_limits(
     list_foreach(c, &s->connections, link)
         n_same += c->access == access && ip_addr_equal(&c->from, from);
     yes = s->n_connections < SERVICE_CONNECTIONS_MAX &&
-          (access != SERVICE_ACCESS_UNDERLAY || s->n_underlay < SERVICE_UNDERLAY_MAX) &&
-          (access != SERVICE_ACCESS_OVERLAY || n_same < SERVICE_FROM_ONE_MAX);
+          (access != SERVICE_ACCESS_UNDERLAY || s->n_underlay < UNDERLAY_MAX) &&
+          (access != SERVICE_ACCESS_OVERLAY || n_same < FROM_ONE_MAX);
     (void)pthread_mutex_unlock(&s->lock);
     return yes;
 }

@@ -31,12 +31,6 @@ struct service;
 
 /** Most connections at once. */
 #define SERVICE_CONNECTIONS_MAX 160
-/** The most of them from one member's address: streams both ways, an all-reduce's hops, its orders.
- * Any program of its machine may open one, and leaves the others room. */
-#define SERVICE_FROM_ONE_MAX (2 * ORDER_STREAMS_MAX + SESSION_HOPS_MAX + 8)
-/** The most of them from outside the overlay. */
-#define SERVICE_UNDERLAY_MAX (2 * ORDER_STREAMS_MAX + 4)
-
 /** A member, and how it is reached. */
 struct service_member {
     struct ip_addr address;     /* IPv4, on the overlay */

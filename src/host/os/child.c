@@ -17,6 +17,9 @@
 #include "os/clock.h"
 #include "os/file.h"
 
+/* Processes of one walk at most; those beyond are not visited. */
+#define VISITED_MAX 4096
+
 /* ---- descendants ---- */
 
 /* A line of a memory map: addresses, rights and numbers before the file's path. */
@@ -24,7 +27,7 @@
 
 /* The processes that were found, of which the first @n_visited were visited. */
 struct found {
-    int pids[DESCENDANTS_MAX];
+    int pids[VISITED_MAX];
     size_t n;
     size_t n_visited;
 };
@@ -56,7 +59,7 @@ static bool add_all_children(struct found *f, int pid)
         if (entry->d_name[0] == '.')
             continue;
         file = open_proc(pid, "task/", entry->d_name);
-        while (file && f->n < DESCENDANTS_MAX && fscanf(file, "%d", &child) == 1)
+        while (file && f->n < VISITED_MAX && fscanf(file, "%d", &child) == 1)
             f->pids[f->n++] = child;
         known &= file && !ferror(file);
     }

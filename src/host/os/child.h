@@ -15,9 +15,6 @@ struct err;
  * Threads: any.
  */
 
-/** Processes of one walk at most; those beyond are not visited. */
-#define DESCENDANTS_MAX 4096
-
 /** descendants_fn - takes a process. Return: false: no more are wanted. */
 typedef bool (*descendants_fn)(void *ctx, int pid);
 

@@ -54,8 +54,6 @@ struct hub_transport_io {
     struct log_limit limit;
 };
 
-#define HUB_TRANSPORT_IO_NULL {.due_at = NSEC_NEVER}
-
 /**
  * hub_transport_io_init() - by UDP, at first
  * @state:	pinned: who this node is
@@ -67,7 +65,7 @@ void hub_transport_io_init(struct hub_transport_io *io, struct uv_loop_s *loop,
 /**
  * hub_transport_io_stop() - its handles close in the loop's next turns
  *
- * Idempotent, safe on HUB_TRANSPORT_IO_NULL.
+ * Idempotent.
  */
 void hub_transport_io_stop(struct hub_transport_io *io);
 

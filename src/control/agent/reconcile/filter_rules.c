@@ -16,6 +16,9 @@
 #include "net/socket/socket.h"
 #include "os/log.h"
 
+/* Rules that are there are put again after this time. */
+#define FORWARD_PERIOD (60 * NSEC_PER_SEC)
+
 /* ---- a table --------------------------------------------------------------------------------- */
 
 /*
@@ -128,7 +131,7 @@ static int route_guard_put(
 
 static bool is_due(nsec_t done_at, nsec_t now)
 {
-    return done_at == 0 || now - done_at >= FORWARD_RULES_PERIOD;
+    return done_at == 0 || now - done_at >= FORWARD_PERIOD;
 }
 
 bool forward_rules_clamp_is_due(const struct forward_rules *fr, nsec_t now)

@@ -69,9 +69,6 @@ void route_guard_format(
  * them and does what is due.
  */
 
-/** Rules that are there are put again after this time. */
-#define FORWARD_RULES_PERIOD (60 * NSEC_PER_SEC)
-
 struct forward_rules {
     nsec_t clamped_at;      /* time of the last attempt to put the clamp; 0: none */
     bool cannot_clamp;      /* the clamp could not be put, which was logged once */
@@ -112,7 +109,7 @@ void forward_rules_forget(struct forward_rules *fr);
  * @masquerades:	hosts of the subnets see this machine's address in the place of the sender's
  *
  * A node works without these rules, so what fails is logged and tried again after
- * FORWARD_RULES_PERIOD.
+ * a minute.
  */
 void forward_rules_apply(struct forward_rules *fr, const char *interface,
     const struct forward_rules_facts *facts, bool masquerades, nsec_t now);

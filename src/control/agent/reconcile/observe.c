@@ -6,12 +6,15 @@
 
 #include "mesh/snapshot/snapshot.h"
 
+/* A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */
+#define SESSION_MAX (180 * NSEC_PER_SEC)
+
 /* ---- peers over time ------------------------------------------------------------------------- */
 
 void observe_deinit(struct observe *o)
 {
     free(o->items);
-    *o = (struct observe)OBSERVE_NULL;
+    *o = (struct observe){0};
 }
 
 static int observe_compare(const void *a, const void *b)
@@ -86,7 +89,7 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
 
 bool observation_has_session(const struct observation *ob, nsec_t now)
 {
-    return ob && ob->handshake_at != 0 && now - ob->handshake_at < OBSERVE_SESSION_MAX;
+    return ob && ob->handshake_at != 0 && now - ob->handshake_at < SESSION_MAX;
 }
 
 bool observation_is_silent(const struct observation *ob, nsec_t now)

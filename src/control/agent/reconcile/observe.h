@@ -22,9 +22,6 @@
 
 /* ---- peers over time ------------------------------------------------------------------------- */
 
-/** A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */
-#define OBSERVE_SESSION_MAX (180 * NSEC_PER_SEC)
-
 /**
  * Sending into the void for so long means that the endpoint may be wrong: a
  * peer that is there answers data within 10 s, with an empty packet if need be
@@ -49,8 +46,6 @@ struct observe {
     struct traffic_rates rates; /* that all that is sent is kept to */
     bool shows_dscp;            /* datagrams carry the DSCP of the packets in them */
 };
-
-#define OBSERVE_NULL {0}
 
 /** observe_deinit() - release. */
 void observe_deinit(struct observe *o);

@@ -21,7 +21,7 @@ void peer_routes_deinit(struct peer_routes *pr)
 {
     free(pr->wanted);
     free(pr->extra);
-    *pr = (struct peer_routes)PEER_ROUTES_NULL;
+    *pr = (struct peer_routes){0};
 }
 
 struct rtnl_metrics peer_routes_metrics(
@@ -135,7 +135,7 @@ int peer_routes_apply(const struct peer_routes *pr, struct netlink *nl, unsigned
 void subnet_routes_deinit(struct subnet_routes *sr)
 {
     free(sr->items);
-    *sr = (struct subnet_routes)SUBNET_ROUTES_NULL;
+    *sr = (struct subnet_routes){0};
 }
 
 /* ---- which are used -------------------------------------------------------------------------- */
@@ -270,7 +270,7 @@ int subnet_routes_plan(struct subnet_routes *sr, struct netlink *nl, unsigned if
     want->fwmark = is_any_used(&next) ? RTNL_OUTER_MARK : 0;
     free(sr->items);
     *sr = next;
-    next = (struct subnet_routes)SUBNET_ROUTES_NULL;
+    next = (struct subnet_routes){0};
     return 0;
 }
 

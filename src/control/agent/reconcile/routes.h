@@ -45,14 +45,12 @@ struct peer_routes {
     size_t cap_extra;
 };
 
-#define PEER_ROUTES_NULL {0}
-
-/** peer_routes_deinit() - what is in the kernel stays. Idempotent, safe on PEER_ROUTES_NULL. */
+/** peer_routes_deinit() - what is in the kernel stays. Idempotent, and safe on a zeroed one. */
 void peer_routes_deinit(struct peer_routes *pr);
 
 /**
  * peer_routes_plan() - list the routes that should be there
- * @pr:		PEER_ROUTES_NULL; to be released with peer_routes_deinit(), also after a failure
+ * @pr:		zeroed; to be released with peer_routes_deinit(), also after a failure
  * @want:	sorted; of it the peers' MTUs and the interface's are used
  * @lacks_v6:	this machine takes no IPv6 address, hence no such route
  *
@@ -127,8 +125,6 @@ struct subnet_routes {
     size_t n;
     bool is_clean; /* the kernel has neither routes nor rules of ours */
 };
-
-#define SUBNET_ROUTES_NULL {0}
 
 /** subnet_routes_deinit() - what is in the kernel stays. */
 void subnet_routes_deinit(struct subnet_routes *sr);

@@ -32,7 +32,7 @@ static int64_t age(const struct observe *o, nsec_t now)
 
 static void test_never(void **state)
 {
-    struct observe o = OBSERVE_NULL;
+    struct observe o = {0};
 
     assert_int_equal(age(&o, 5 * SEC), -1);
     take(&o, 0, 0, 100 * SEC, WALL);
@@ -55,7 +55,7 @@ static void test_where_packets_came_from(void **state)
         struct endpoint at = {.addr = ip_addr_v4((const uint8_t[4]){192, 0, 2, 1}), .port = 9};
         struct wg_peer p = {.key = key, .endpoint = at, .pin = cases[i].pin};
         struct wg_config c = {.peers = &p, .n_peers = 1};
-        struct observe o = OBSERVE_NULL;
+        struct observe o = {0};
 
         at.port = cases[i].heard;
         p.facts.heard = cases[i].heard != 0 ? at : (struct endpoint){.port = 0};
@@ -67,7 +67,7 @@ static void test_where_packets_came_from(void **state)
 
 static void test_counts_from_when_it_was_seen(void **state)
 {
-    struct observe o = OBSERVE_NULL;
+    struct observe o = {0};
 
     take(&o, 0, 0, 100 * SEC, WALL);
     take(&o, WALL / SEC, 0, 101 * SEC, WALL);
@@ -82,7 +82,7 @@ static void test_counts_from_when_it_was_seen(void **state)
 static void test_clock_jumps(void **state)
 {
     const nsec_t day = 86400 * SEC;
-    struct observe o = OBSERVE_NULL;
+    struct observe o = {0};
 
     take(&o, 0, 0, 100 * SEC, WALL);
     take(&o, WALL / SEC, 0, 101 * SEC, WALL);
@@ -99,7 +99,7 @@ static void test_clock_jumps(void **state)
 /* An agent that starts late can only ask the wall clock. */
 static void test_handshake_before_the_first_look(void **state)
 {
-    struct observe o = OBSERVE_NULL;
+    struct observe o = {0};
 
     take(&o, WALL / SEC - 30, 0, 1000 * SEC, WALL);
     assert_int_equal(age(&o, 1000 * SEC), 30);
@@ -133,7 +133,7 @@ static bool is_silent(const struct observe *o, nsec_t now)
 
 static void test_silence(void **state)
 {
-    struct observe o = OBSERVE_NULL;
+    struct observe o = {0};
 
     /* Nothing is sent: silence means nothing. */
     take_counts(&o, 100, 50, 9, 100 * SEC);
@@ -159,7 +159,7 @@ static void test_silence(void **state)
 static void test_gone_peer_is_forgotten(void **state)
 {
     const struct wg_config none = WG_CONFIG_NULL;
-    struct observe o = OBSERVE_NULL;
+    struct observe o = {0};
 
     take(&o, WALL / SEC, 0, 100 * SEC, WALL);
     assert_int_equal(observe_take(&o, &none, 101 * SEC, WALL), 0);

@@ -146,7 +146,7 @@ static void test_kernel(void **state)
 {
     struct netlink *nl = netns_need(state);
     struct snapshot s = sample_snapshot(4, 2);
-    struct subnet_routes sr = SUBNET_ROUTES_NULL;
+    struct subnet_routes sr = {0};
     struct render_path path = {.node = "n3", .mtu = 1296};
     struct ip_prefix out = netns_prefix("10.0.0.0/8");
     struct seen seen;
@@ -217,7 +217,7 @@ static void test_again(void **state)
     own = add_link(nl, "weft0", "10.42.0.2/16");
     put_routes(&s, 3, "10.9.0.0/24");
     for (unsigned run = 0; run < 2; run++) {
-        struct subnet_routes sr = SUBNET_ROUTES_NULL;
+        struct subnet_routes sr = {0};
 
         assert_string_equal(pass(&sr, nl, &s, own, NULL, &mark).text, "10.9.0.0/24 ");
         subnet_routes_deinit(&sr);
@@ -225,7 +225,7 @@ static void test_again(void **state)
     /* What an earlier one has left goes, though nobody speaks of it any more. */
     sample_put(&s, sample_node(3));
     for (unsigned run = 0; run < 2; run++) {
-        struct subnet_routes sr = SUBNET_ROUTES_NULL;
+        struct subnet_routes sr = {0};
 
         assert_string_equal(pass(&sr, nl, &s, own, NULL, &mark).text, "");
         assert_true(sr.is_clean);

@@ -3,7 +3,7 @@
  *
  * A router at home or in an office may forward a port, so that others can reach
  * this machine before it has sent them anything. Calls block for at most about
- * PORT_MAPPING_TIMEOUT, so they belong in a thread of their own. IPv4 only.
+ * six seconds, so they belong in a thread of their own. IPv4 only.
  *
  * The router is not authenticated. So the address that it reports is only used
  * as one more address to try.
@@ -34,8 +34,6 @@ struct port_mapping {
 
 /** There is no router that maps ports, or it has refused. */
 #define PORT_MAPPING_E_REFUSED 1
-
-#define PORT_MAPPING_TIMEOUT (6 * NSEC_PER_SEC)
 
 /** port_mapping_kind_names - "", "NAT-PMP", "UPnP". */
 extern const char *const port_mapping_kind_names[];

@@ -52,7 +52,7 @@ static int take_family(const struct nlmsghdr *nlh, void *ctx)
 int genl_wg_open(struct genl_wg *ret)
 {
     _Alignas(struct nlmsghdr) char buf[256];
-    struct genl_wg g = GENL_WG_NULL;
+    struct genl_wg g = {.nl = NETLINK_NULL};
     struct nlmsghdr *nlh;
     int r = netlink_open(&g.nl, NETLINK_GENERIC);
 

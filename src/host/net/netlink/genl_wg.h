@@ -25,8 +25,6 @@ struct genl_wg {
     uint16_t family; /* the number that the kernel gave to "wireguard" */
 };
 
-#define GENL_WG_NULL {.nl = NETLINK_NULL}
-
 /** genl_wg_open() - 0, GENL_WG_E_UNSUPPORTED or negative errno. */
 int genl_wg_open(struct genl_wg *ret);
 

@@ -19,6 +19,10 @@
 #include "net/socket/socket.h"
 #include "os/file.h"
 
+/* Bytes of the segments of connections to our listeners, in both directions: packets of 1200 bytes
+ * over IPv6, which every path is taken to carry (path/pmtu.h). */
+#define CONTROL_SEGMENT_MAX 1140
+
 /* ---- sockets ---- */
 
 static int bind_tcp(int fd, const struct endpoint *at, struct err *e)
@@ -63,7 +67,7 @@ int tcp_listener_open(
 {
     _cleanup_(closep) int fd = -1;
     union sockaddr_inet sa;
-    const int most = TCP_CONTROL_SEGMENT_MAX;
+    const int most = CONTROL_SEGMENT_MAX;
     int v6only = !ip_addr_is_none(&at->addr);
     int one = 1;
     int r = 0;

@@ -16,10 +16,6 @@
  * connection, as the kernel counts it.
  */
 
-/** Bytes of the segments of connections to our listeners, in both directions: packets of 1200 bytes
- * over IPv6, which every path is taken to carry (path/pmtu.h). */
-#define TCP_CONTROL_SEGMENT_MAX 1140
-
 /**
  * tcp_listener_open() - a bound socket that does not listen yet
  * @ret_fd:	gives it; non-blocking, close-on-exec

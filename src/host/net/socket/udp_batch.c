@@ -11,6 +11,12 @@
 
 #include "net/address/sockaddr.h"
 
+/* Room for each message. */
+#define INBOX_SIZE 65536
+
+/* Most system-call messages that wait in one outbox. */
+#define OUTBOX_MESSAGES 64
+
 /* ---- receiving ---- */
 
 #define RECEIVE_CONTROL                                                                            \
@@ -25,7 +31,7 @@ struct udp_inbox_slots {
 
 int udp_inbox_init(struct udp_inbox *in)
 {
-    void *bufs = mmap(NULL, (size_t)UDP_INBOX_MESSAGES * UDP_INBOX_SIZE, PROT_READ | PROT_WRITE,
+    void *bufs = mmap(NULL, (size_t)UDP_INBOX_MESSAGES * INBOX_SIZE, PROT_READ | PROT_WRITE,
         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct udp_inbox_slots *slots = calloc(1, sizeof(*slots));
 
@@ -35,14 +41,14 @@ int udp_inbox_init(struct udp_inbox *in)
         return -ENOMEM;
     }
     for (size_t i = 0; i < UDP_INBOX_MESSAGES; i++)
-        slots->iovs[i] = (struct iovec){in->bufs + i * UDP_INBOX_SIZE, UDP_INBOX_SIZE};
+        slots->iovs[i] = (struct iovec){in->bufs + i * INBOX_SIZE, INBOX_SIZE};
     return 0;
 }
 
 void udp_inbox_deinit(struct udp_inbox *in)
 {
     if (in->bufs)
-        (void)munmap(in->bufs, (size_t)UDP_INBOX_MESSAGES * UDP_INBOX_SIZE);
+        (void)munmap(in->bufs, (size_t)UDP_INBOX_MESSAGES * INBOX_SIZE);
     free(in->slots);
     *in = (struct udp_inbox){0};
 }
@@ -122,7 +128,7 @@ unsigned udp_receive(struct udp_inbox *in, int fd)
         struct udp_run *run = &in->runs[n_runs];
         uint32_t len = s->msgs[i].msg_len;
 
-        if (len == 0 || len > UDP_INBOX_SIZE - 1)
+        if (len == 0 || len > INBOX_SIZE - 1)
             continue;
         *run = (struct udp_run){.buf = s->iovs[i].iov_base, .len = len, .seg = (uint16_t)len};
         if (!sockaddr_to_endpoint(&s->from[i], &run->path.remote))
@@ -157,11 +163,11 @@ bool udp_receive_connected(int fd, uint8_t *buf, size_t cap, struct udp_run *ret
         CMSG_SPACE(sizeof(uint16_t)))
 
 struct udp_outbox_slots {
-    struct mmsghdr msgs[UDP_OUTBOX_MESSAGES];
-    struct iovec iovs[UDP_OUTBOX_MESSAGES];
-    union sockaddr_inet to[UDP_OUTBOX_MESSAGES];
-    struct udp_run runs[UDP_OUTBOX_MESSAGES]; /* what each message was made from */
-    _Alignas(struct cmsghdr) uint8_t control[UDP_OUTBOX_MESSAGES][SEND_CONTROL];
+    struct mmsghdr msgs[OUTBOX_MESSAGES];
+    struct iovec iovs[OUTBOX_MESSAGES];
+    union sockaddr_inet to[OUTBOX_MESSAGES];
+    struct udp_run runs[OUTBOX_MESSAGES]; /* what each message was made from */
+    _Alignas(struct cmsghdr) uint8_t control[OUTBOX_MESSAGES][SEND_CONTROL];
 };
 
 int udp_outbox_init(struct udp_outbox *out, bool gso, bool wait)
@@ -271,7 +277,7 @@ static void count_failed(struct udp_outbox *out, const struct udp_run *run, int 
 static int send_one(struct udp_outbox *out, int fd, const struct udp_run *run)
 {
     struct udp_outbox_slots *s = out->slots;
-    unsigned i = UDP_OUTBOX_MESSAGES - 1;
+    unsigned i = OUTBOX_MESSAGES - 1;
 
     fill_message(s, i, run);
     while (sendmsg(fd, &s->msgs[i].msg_hdr, out->wait ? 0 : MSG_DONTWAIT) < 0)
@@ -367,7 +373,7 @@ void udp_outbox_add(struct udp_outbox *out, const struct udp_sockets *s, const s
 
         part.buf = run->buf + off;
         part.len = run->len - off < step ? run->len - off : step;
-        if (out->n == UDP_OUTBOX_MESSAGES - 1)
+        if (out->n == OUTBOX_MESSAGES - 1)
             udp_outbox_flush(out, s);
         fill_message(out->slots, out->n++, &part);
     }

@@ -109,13 +109,11 @@ int udp_set_fwmark(const struct udp_sockets *s, uint32_t fwmark);
  */
 int udp_set_dont_fragment(const struct udp_sockets *s, bool on);
 
-/** Messages taken by one receive call, and room for each. */
+/** Messages taken by one receive call. */
 #define UDP_INBOX_MESSAGES 8
-#define UDP_INBOX_SIZE     65536
-
 /** Storage for received runs, one per worker. */
 struct udp_inbox {
-    uint8_t *bufs;                           /* owns: UDP_INBOX_MESSAGES * UDP_INBOX_SIZE */
+    uint8_t *bufs;                           /* owns */
     struct udp_inbox_slots *slots;           /* owns */
     struct udp_run runs[UDP_INBOX_MESSAGES]; /* as filled by the last receive */
 };
@@ -158,9 +156,6 @@ bool udp_receive_connected(int fd, uint8_t *buf, size_t cap, struct udp_run *ret
  * Return: @gso; false when the kernel has refused a run: they were sent one at a time.
  */
 bool udp_send_connected(int fd, struct iovec *iov, unsigned n, uint16_t seg, bool gso);
-
-/** Most system-call messages that wait in one outbox. */
-#define UDP_OUTBOX_MESSAGES 64
 
 /** Runs about to be sent, one outbox per worker. */
 struct udp_outbox {

@@ -8,6 +8,12 @@
 #include "mesh/object/object.h"
 #include "os/clock.h"
 
+/* Most time between two measurements. */
+#define MEASURE_PERIOD (24 * 3600 * NSEC_PER_SEC)
+
+/* Least time between the beginnings of two measurements. */
+#define MEASURE_GAP (600 * NSEC_PER_SEC)
+
 void keepalive_plan_init(struct keepalive_plan *p, const struct keepalive_known *known)
 {
     *p = (struct keepalive_plan){.machine = {.bounds = KEEPALIVE_UNKNOWN}, .known = *known};
@@ -22,13 +28,13 @@ bool keepalive_plan_is_known(const struct keepalive_plan *p)
 static bool is_measurement_due(const struct keepalive_plan *p)
 {
     nsec_t age = p->view.wall - p->known.measured_at;
-    bool is_fresh = keepalive_plan_is_known(p) && age >= 0 && age < KEEPALIVE_PLAN_PERIOD;
+    bool is_fresh = keepalive_plan_is_known(p) && age >= 0 && age < MEASURE_PERIOD;
     bool is_refused = p->machine.obstacle == KEEPALIVE_OBSTACLE_REFUSED &&
-                      p->view.now - p->begun_at < KEEPALIVE_PLAN_PERIOD;
+                      p->view.now - p->begun_at < MEASURE_PERIOD;
 
     if (is_fresh || is_refused)
         return false;
-    return p->begun_at == 0 || p->view.now - p->begun_at >= KEEPALIVE_PLAN_GAP;
+    return p->begun_at == 0 || p->view.now - p->begun_at >= MEASURE_GAP;
 }
 
 void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *view)

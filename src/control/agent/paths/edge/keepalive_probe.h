@@ -30,12 +30,6 @@
 #include "path/keepalive.h"
 #include "wire/stun.h"
 
-/** Least time between the beginnings of two measurements. */
-#define KEEPALIVE_PLAN_GAP (600 * NSEC_PER_SEC)
-
-/** Most time between two measurements. */
-#define KEEPALIVE_PLAN_PERIOD (24 * 3600 * NSEC_PER_SEC)
-
 /** Bytes of a clause of keepalive_plan_describe(), with its zero. */
 #define KEEPALIVE_TEXT_MAX 240
 

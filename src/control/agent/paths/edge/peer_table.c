@@ -106,7 +106,7 @@ void peer_table_deinit(struct peer_table *t)
 {
     free(t->items);
     free(t->gone);
-    *t = (struct peer_table)PEER_TABLE_NULL;
+    *t = (struct peer_table){0};
 }
 
 /* ---- lookups -------------------------------------------------------------------------------- */

@@ -166,8 +166,6 @@ struct peer_table {
     size_t n_gone;
 };
 
-#define PEER_TABLE_NULL {0}
-
 /** peer_table_deinit() - release the table, but not what its entries own. */
 void peer_table_deinit(struct peer_table *t);
 

@@ -9,7 +9,7 @@
 void reach_deinit(struct reach *r)
 {
     free(r->items);
-    *r = (struct reach)REACH_NULL;
+    *r = (struct reach){0};
 }
 
 static int compare_reach(const void *name, const void *path)

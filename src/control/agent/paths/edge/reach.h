@@ -36,8 +36,6 @@ struct reach {
     size_t n_alarms; /* of them */
 };
 
-#define REACH_NULL {0}
-
 /** reach_deinit() - release it. */
 void reach_deinit(struct reach *r);
 

@@ -189,7 +189,7 @@ static void check_direct_only(const struct world *w)
     const struct render_input in = {.snapshot = &w->snapshot};
     const struct reach_facts facts = {.in = &in, .hub_heard = true, .now = clock_now()};
     const struct reach_peer *peer;
-    struct reach reach = REACH_NULL;
+    struct reach reach = {0};
 
     assert_int_equal(path_driver_evaluate(w->paths, &reach, &facts), 0);
     peer = reach_find(&reach, "n3");

@@ -44,7 +44,7 @@ static int tear_down(void **state)
 
 static void test_who_is_in_it(void **state)
 {
-    struct peer_table t = PEER_TABLE_NULL;
+    struct peer_table t = {0};
     struct snapshot *s = *state;
     struct x25519_public key = sample_key(4);
 
@@ -83,7 +83,7 @@ static void test_policies(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct snapshot s = sample_snapshot(3, SELF);
-        struct peer_table t = PEER_TABLE_NULL;
+        struct peer_table t = {0};
 
         s.network.topology = cases[i].topology;
         put_peer(&s, 3, 1, cases[i].is_relay ? 9 : 0);
@@ -108,7 +108,7 @@ static void assert_changes(const struct peer_table *t, bool put, bool side, bool
 
 static void test_changes(void **state)
 {
-    struct peer_table t = PEER_TABLE_NULL;
+    struct peer_table t = {0};
     struct snapshot *s = *state;
 
     assert_int_equal(peer_table_take(&t, s), 0);
@@ -131,7 +131,7 @@ static void test_changes(void **state)
 
 static void test_what_is_kept_of_a_peer(void **state)
 {
-    struct peer_table t = PEER_TABLE_NULL;
+    struct peer_table t = {0};
     struct snapshot *s = *state;
     struct object other = sample_node(3);
 

@@ -35,7 +35,7 @@ static int set_up(void **state)
 {
     static struct world w;
 
-    w = (struct world){.snapshot = sample_snapshot(3, 2), .reach = REACH_NULL};
+    w = (struct world){.snapshot = sample_snapshot(3, 2), .reach = {0}};
     find_paths(&w.snapshot);
     w.in = (struct render_input){.snapshot = &w.snapshot};
     w.facts = (struct reach_facts){.in = &w.in, .hub_heard = true, .now = T0};

@@ -41,7 +41,7 @@ static struct stun_view *find_view(struct stun_client *sc, const struct endpoint
 void stun_client_set_servers(
     struct stun_client *sc, const struct endpoint *servers, unsigned n_servers, nsec_t now)
 {
-    struct stun_client next = STUN_CLIENT_NULL;
+    struct stun_client next = {0};
 
     for (unsigned i = 0; i < n_servers && next.n_views < STUN_CLIENT_SERVERS_MAX; i++) {
         const struct stun_view *before = find_view(sc, &servers[i]);

@@ -71,8 +71,6 @@ struct stun_client {
     unsigned n_views;
 };
 
-#define STUN_CLIENT_NULL {0}
-
 /**
  * stun_client_set_servers() - ask these from now on
  * @servers:	@n_servers; those beyond STUN_CLIENT_SERVERS_MAX are left out

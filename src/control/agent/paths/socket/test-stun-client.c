@@ -51,7 +51,7 @@ static size_t answer(
 static void test_tries_come_later_and_later(void **state)
 {
     static const nsec_t after[] = {250, 500, 1000, 2000, 4000, 30000, 30000};
-    struct stun_client sc = STUN_CLIENT_NULL;
+    struct stun_client sc = {0};
     struct endpoint server = endpoint(10, 51820);
     uint8_t msg[STUN_REQUEST_SIZE];
     nsec_t now = 100 * SEC;
@@ -70,7 +70,7 @@ static void test_tries_come_later_and_later(void **state)
 
 static void test_an_answer(void **state)
 {
-    struct stun_client sc = STUN_CLIENT_NULL;
+    struct stun_client sc = {0};
     struct endpoint server = endpoint(10, 51820);
     struct endpoint mapped = endpoint(77, 4000);
     uint8_t msg[STUN_REQUEST_SIZE];
@@ -92,7 +92,7 @@ static void test_an_answer(void **state)
 
 static void test_foreign_answers(void **state)
 {
-    struct stun_client sc = STUN_CLIENT_NULL;
+    struct stun_client sc = {0};
     struct endpoint server = endpoint(10, 51820);
     struct endpoint stranger = endpoint(66, 51820);
     uint8_t msg[STUN_REQUEST_SIZE];
@@ -117,7 +117,7 @@ static void test_foreign_answers(void **state)
 /* A far server's answer comes when it has been asked again, and is one all the same. */
 static void test_late_answers(void **state)
 {
-    struct stun_client sc = STUN_CLIENT_NULL;
+    struct stun_client sc = {0};
     struct endpoint server = endpoint(10, 51820);
     struct endpoint mapped = endpoint(77, 4000);
     uint8_t msg[2][STUN_REQUEST_SIZE];
@@ -157,7 +157,7 @@ static void test_late_answers(void **state)
 
 static void test_servers_change(void **state)
 {
-    struct stun_client sc = STUN_CLIENT_NULL;
+    struct stun_client sc = {0};
     struct endpoint servers[STUN_CLIENT_SERVERS_MAX + 4];
     struct endpoint mapped = endpoint(77, 4000);
     uint8_t msg[STUN_REQUEST_SIZE];

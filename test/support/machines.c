@@ -127,11 +127,14 @@ void machines_read(struct fabric_facts *ret, const char *name)
     char root[MACHINES_PATH_MAX];
     struct tree t = {.root = root};
     struct metadata_answers answers;
-    enum metadata_cloud cloud;
+    char path[32];
+    bool has_answers;
 
     machines_unpack(name, root);
-    cloud = metadata_cloud_of(&t);
-    fabric_read(ret, &t, FABRIC_VIEW_JOB, metadata_recorded(&answers, &t, cloud) ? &answers : NULL);
+    answers.cloud = metadata_cloud_of(&t);
+    (void)snprintf(path, sizeof(path), "/metadata/%s", metadata_cloud_name(answers.cloud));
+    has_answers = tree_read(&t, path, answers.text, sizeof(answers.text));
+    fabric_read(ret, &t, FABRIC_VIEW_JOB, has_answers ? &answers : NULL);
     machines_remove(root);
 }
 

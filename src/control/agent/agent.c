@@ -293,22 +293,18 @@ static void on_network(void *ctx)
     on_routes(a);
 }
 
-static void on_keepalive_interval(void *ctx)
+static void on_keepalive(void *ctx, bool is_measured, bool is_other)
 {
     struct agent *a = ctx;
 
     if (a->is_ending)
         return;
-    node_keepalive_on_interval(&a->keepalive);
-    pass_plan_request(&a->pass, clock_now());
-}
-
-static void on_keepalive_result(void *ctx)
-{
-    struct agent *a = ctx;
-
-    if (!a->is_ending)
+    if (is_measured)
         node_keepalive_on_result(&a->keepalive, &a->snapshot.network);
+    if (is_other) {
+        node_keepalive_on_interval(&a->keepalive);
+        pass_plan_request(&a->pass, clock_now());
+    }
 }
 
 /* The interface was changed, or is gone: have a pass at once. */
@@ -357,8 +353,6 @@ static int load(struct life *l, struct err *e)
 static void init_handles(struct life *l)
 {
     struct agent *a = &l->agent;
-    struct keepalive_listener listener = {
-        .on_result = on_keepalive_result, .on_interval = on_keepalive_interval, .ctx = a};
     struct rng rng = rng_kernel();
     struct err e = ERR_NULL;
     struct node_names_options names = {.is_on = a->state.keeps_hosts,
@@ -380,7 +374,7 @@ static void init_handles(struct life *l)
     node_copy_init(&a->copy, &a->state);
     node_clock_init(&a->time, a->config->state_dir);
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
-    node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, &listener);
+    node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, on_keepalive, a);
     if (a->state.answers_dns && resolver_new(&a->resolver, a->state.interface, RESOLV_CONF, &e) < 0)
         log_warning("the nodes' names are not answered by DNS: %s", err_text(&e));
     names.resolver = a->resolver;

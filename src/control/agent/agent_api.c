@@ -79,8 +79,7 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     if (a->reconcile.engine && engine_offloads(a->reconcile.engine, &offloads, &e) == 0)
         in.offloads = &offloads;
     status = status_encode(&in);
-    node_jobs_add_nccl(&a->running, json_object_get(status, "jobs"));
-    node_jobs_add_budgets(&a->running, json_object_get(status, "jobs"));
+    node_jobs_tell(&a->running, json_object_get(status, "jobs"));
     response_json(rs, 200, status);
 }
 

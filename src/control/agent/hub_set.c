@@ -73,11 +73,10 @@ static int new_hub(
     return 0;
 }
 
-static struct agent_hub *find_hub(const struct hub_set *hs, const struct node *node)
+struct agent_hub *hub_set_find(const struct hub_set *hs, const char *name)
 {
     for (unsigned i = 0; i < hs->n; i++)
-        if (strcmp(hs->items[i]->name, node->meta.name) == 0 &&
-            x25519_public_equal(&hs->items[i]->key, &node->key))
+        if (strcmp(hs->items[i]->name, name) == 0)
             return hs->items[i];
     return NULL;
 }
@@ -136,8 +135,8 @@ static int gather(struct hub_set *hs, const struct snapshot *s,
 
         if (!node->hub)
             continue;
-        items[n] = find_hub(hs, node);
-        if (!items[n])
+        items[n] = hub_set_find(hs, node->meta.name);
+        if (!items[n] || !x25519_public_equal(&items[n]->key, &node->key))
             r = new_hub(&items[n], hs, node, e);
         n += r == 0 ? 1 : 0;
     }
@@ -168,19 +167,6 @@ void hub_set_release_gone(struct hub_set *hs)
 {
     while (hs->n_gone > 0)
         (void)free_hub(hs->gone[--hs->n_gone]);
-}
-
-struct agent_hub *hub_set_find(const struct hub_set *hs, const char *name)
-{
-    for (unsigned i = 0; i < hs->n; i++)
-        if (strcmp(hs->items[i]->name, name) == 0)
-            return hs->items[i];
-    return NULL;
-}
-
-static bool has_changed(const struct hub_set *hs, struct agent_hub *const items[], unsigned n)
-{
-    return n != hs->n || memcmp(items, hs->items, n * sizeof(struct agent_hub *)) != 0;
 }
 
 /* ---- the serving hub ------------------------------------------------------------------------ */
@@ -250,7 +236,7 @@ int hub_set_take(struct hub_set *hs, const struct hub_set_facts *facts,
     /* Without a hub, those of before are kept: the snapshot is between two states. */
     if (n < 0)
         return n;
-    if (n > 0 && has_changed(hs, items, (unsigned)n))
+    if (n > 0 && ((unsigned)n != hs->n || memcmp(items, hs->items, hs->n * sizeof(*items)) != 0))
         replace(hs, items, (unsigned)n);
     for (unsigned i = 0; i < hs->n; i++) {
         const struct node *node = snapshot_find_node(facts->snapshot, hs->items[i]->name);

@@ -223,23 +223,19 @@ static int ask_any(const struct join_options *options, const struct x25519_secre
     int r = ask_proven(options, &hub, secret, public, ret, e);
     bool may_pass = ret->may_pass;
 
-    *ret_key = hub.key;
     for (unsigned i = 0; r == CLIENT_E_UNREACHABLE && i < token->n_others; i++) {
         const struct token_other *other = &token->others[i];
         struct err again = ERR_NULL;
-        int once;
 
         hub = (struct asked_hub){
             .api = other->api, .n_api = other->n_api, .pin = &other->pin, .key = &other->key};
         client_answer_deinit(ret);
-        once = ask_proven(options, &hub, secret, public, ret, &again);
+        r = ask_proven(options, &hub, secret, public, ret, &again);
         may_pass |= ret->may_pass;
-        if (once == CLIENT_E_UNREACHABLE)
-            continue;
-        *ret_key = hub.key;
-        *e = again;
-        r = once;
+        if (r != CLIENT_E_UNREACHABLE)
+            *e = again;
     }
+    *ret_key = hub.key;
     ret->may_pass = may_pass;
     return r;
 }

@@ -286,18 +286,6 @@ static json_t *nccl_of(const struct node_jobs *nj, const char *job)
     return nccl;
 }
 
-void node_jobs_add_nccl(const struct node_jobs *nj, json_t *list)
-{
-    json_t *job;
-    size_t i;
-
-    json_array_foreach(list, i, job) {
-        json_t *nccl = nccl_of(nj, json_string_value(json_object_get(job, "job")));
-
-        (void)json_object_set_new(job, "nccl", nccl ? json_copy(nccl) : json_null());
-    }
-}
-
 /* ---- budgets -------------------------------------------------------------------------------- */
 
 /* The fields that are known, as far as they are what they should be; NULL: there is no budget. */
@@ -321,24 +309,30 @@ static json_t *read_budget(const json_t *said)
     return budget;
 }
 
-/* The first command of that job of which a budget is known; NULL: none. */
-static const struct node_job *find_budget(const struct node_jobs *nj, const char *job)
+/* Of the first command of that job of which one is known; NULL: none. */
+static json_t *budget_of(const struct node_jobs *nj, const char *job)
 {
     for (unsigned i = 0; job && i < nj->n; i++)
         if (nj->items[i].budget && strcmp(nj->items[i].job, job) == 0)
-            return &nj->items[i];
+            return nj->items[i].budget;
     return NULL;
 }
 
-void node_jobs_add_budgets(const struct node_jobs *nj, json_t *list)
+static void add_copy(json_t *job, const char *field, json_t *value)
+{
+    (void)json_object_set_new(job, field, value ? json_copy(value) : json_null());
+}
+
+void node_jobs_tell(const struct node_jobs *nj, json_t *list)
 {
     json_t *job;
     size_t i;
 
     json_array_foreach(list, i, job) {
-        const struct node_job *j = find_budget(nj, json_string_value(json_object_get(job, "job")));
+        const char *name = json_string_value(json_object_get(job, "job"));
 
-        (void)json_object_set_new(job, "budget", j ? json_copy(j->budget) : json_null());
+        add_copy(job, "nccl", nccl_of(nj, name));
+        add_copy(job, "budget", budget_of(nj, name));
     }
 }
 

@@ -120,12 +120,9 @@ void node_jobs_end(struct node_jobs *nj, const char *job, int32_t pid);
  * nccl_request_encode() gives it; taken. Nothing happens when the command is not known. */
 void node_jobs_set_nccl(struct node_jobs *nj, const char *job, int32_t pid, json_t *said);
 
-/** node_jobs_add_nccl() - puts "nccl" into the objects of @list, by their "job"; null: not said. */
-void node_jobs_add_nccl(const struct node_jobs *nj, json_t *list);
-
-/** node_jobs_add_budgets() - puts "budget" into the objects of @list, by their "job"; null: none.
- */
-void node_jobs_add_budgets(const struct node_jobs *nj, json_t *list);
+/** node_jobs_tell() - puts "nccl" and "budget" into the objects of @list, by their "job"; null:
+ * there is none. */
+void node_jobs_tell(const struct node_jobs *nj, json_t *list);
 
 /** node_jobs_poll() - after each poll of the engine: who has ended, and who is in the runs. */
 void node_jobs_poll(struct node_jobs *nj, nsec_t now);

@@ -5,8 +5,8 @@
 #include "base/err.h"
 #include "os/log.h"
 
-void node_keepalive_init(struct node_keepalive *nk, uv_loop_t *loop, const char *dir,
-    const struct keepalive_listener *listener)
+void node_keepalive_init(
+    struct node_keepalive *nk, uv_loop_t *loop, const char *dir, keepalive_fn fn, void *ctx)
 {
     struct keepalive_known known = KEEPALIVE_KNOWN_NULL;
     struct err e = ERR_NULL;
@@ -17,7 +17,7 @@ void node_keepalive_init(struct node_keepalive *nk, uv_loop_t *loop, const char 
         log_error("%s; it is left as it is, and what is measured is not kept until it is removed",
             err_text(&e));
     }
-    keepalive_probe_init(&nk->probe, loop, &known, listener);
+    keepalive_probe_init(&nk->probe, loop, &known, fn, ctx);
 }
 
 uint16_t node_keepalive_interval(const struct node_keepalive *nk)

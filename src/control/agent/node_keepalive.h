@@ -26,10 +26,10 @@ struct node_keepalive {
 /**
  * node_keepalive_init() - read what an earlier run has measured; nothing is asked yet
  * @dir:	pinned
- * @listener:	copied; it calls node_keepalive_on_result() and node_keepalive_on_interval()
+ * @fn:		calls node_keepalive_on_result() and node_keepalive_on_interval(); its @ctx: pinned
  */
-void node_keepalive_init(struct node_keepalive *nk, uv_loop_t *loop, const char *dir,
-    const struct keepalive_listener *listener);
+void node_keepalive_init(
+    struct node_keepalive *nk, uv_loop_t *loop, const char *dir, keepalive_fn fn, void *ctx);
 
 /** node_keepalive_interval() - the keepalive that the mapping towards the hub needs, s. */
 uint16_t node_keepalive_interval(const struct node_keepalive *nk);

@@ -55,6 +55,10 @@ static void on_change(void *ctx, bool heard, const char *why, nsec_t at)
 {
 }
 
+static void on_keepalive(void *ctx, bool is_measured, bool is_other)
+{
+}
+
 static void on_nothing(void *ctx)
 {
 }
@@ -67,11 +71,10 @@ static void open_parts(struct agent *a)
         .secret = &a->state.secret, .name = "n2", .interface = a->state.interface};
     struct path_driver_listener paths = {
         .on_routes = on_nothing, .on_self = on_nothing, .on_network = on_nothing};
-    struct keepalive_listener keepalive = {.on_result = on_nothing, .on_interval = on_nothing};
     struct node_names_options names = {.is_on = false};
 
     assert_int_equal(uv_loop_init(&a->loop), 0);
-    node_keepalive_init(&a->keepalive, &a->loop, "/nonexistent", &keepalive);
+    node_keepalive_init(&a->keepalive, &a->loop, "/nonexistent", on_keepalive, NULL);
     a->names = (struct node_names){.opt = names, .due_at = NSEC_NEVER};
     assert_int_equal(reconcile_init(&a->reconcile, a->state.interface, a->state.engine,
                          SUBNETS_ACCEPT_PRIVATE, NULL),

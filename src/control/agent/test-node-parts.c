@@ -239,7 +239,7 @@ static void test_orders_are_proven_between_two_nodes(void **state)
 
 /* ---- the keepalive -------------------------------------------------------------------------- */
 
-static void on_nothing(void *ctx)
+static void on_keepalive(void *ctx, bool is_measured, bool is_other)
 {
 }
 
@@ -253,7 +253,6 @@ struct kept {
 static struct kept *begin_kept(const struct keepalive_known *known, const char *damage)
 {
     static struct kept k;
-    struct keepalive_listener listener = {.on_result = on_nothing, .on_interval = on_nothing};
     char path[128];
 
     (void)snprintf(k.dir, sizeof(k.dir), "/tmp/weft-test-keepalive-XXXXXX");
@@ -270,7 +269,7 @@ static struct kept *begin_kept(const struct keepalive_known *known, const char *
         (void)fclose(f);
     }
     assert_int_equal(uv_loop_init(&k.loop), 0);
-    node_keepalive_init(&k.nk, &k.loop, k.dir, &listener);
+    node_keepalive_init(&k.nk, &k.loop, k.dir, on_keepalive, NULL);
     return &k;
 }
 

@@ -162,16 +162,6 @@ int metadata_decode(struct metadata_place *ret, const struct metadata_answers *a
     return r;
 }
 
-bool metadata_recorded(
-    struct metadata_answers *ret, const struct tree *t, enum metadata_cloud cloud)
-{
-    char path[32];
-
-    (void)snprintf(path, sizeof(path), "/metadata/%s", metadata_cloud_name(cloud));
-    ret->cloud = cloud;
-    return tree_read(t, path, ret->text, sizeof(ret->text));
-}
-
 /* ==== asking the metadata service ============================================================ */
 
 /*

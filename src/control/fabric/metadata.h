@@ -100,14 +100,6 @@ int metadata_decode(
     struct metadata_place *ret, const struct metadata_answers *answers, struct err *e);
 
 /**
- * metadata_recorded() - the answers that were recorded below a tree's /metadata
- *
- * Return: false if none were.
- */
-bool metadata_recorded(
-    struct metadata_answers *ret, const struct tree *t, enum metadata_cloud cloud);
-
-/**
  * metadata_fetch() - ask the metadata service of @cloud
  * @timeout_ms:	for all of it
  *

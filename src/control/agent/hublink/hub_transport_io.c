@@ -51,7 +51,7 @@ struct hub_stream {
     struct state_hub_api hub_api;
     char path[NAME_MAX_LEN + 16];
     char claim[STREAM_PROOF_TEXT_MAX]; /* secret */
-    struct endpoint local;             /* of the UDP end */
+    struct endpoint local;             /* of the UDP end: where WireGuard has to send for the hub */
     struct worker *worker;             /* owns; its loop carries */
 
     /* Written by the thread; only the UDP socket's address may be set by others. */
@@ -312,12 +312,6 @@ static struct hub_stream *hub_stream_close(struct hub_stream *hs)
     return NULL;
 }
 
-/* Where WireGuard has to send for the hub, on this machine. */
-static struct endpoint hub_stream_endpoint(const struct hub_stream *hs)
-{
-    return hs->local;
-}
-
 /* ---- the transport --------------------------------------------------------------------------- */
 
 /* A request that is not answered after this time will not be. */
@@ -381,7 +375,7 @@ static void see_stream(struct hub_transport_io *io)
     io->now = (struct hub_transport_stream){.exists = io->stream != NULL};
     if (!io->stream)
         return;
-    io->now.endpoint = hub_stream_endpoint(io->stream);
+    io->now.endpoint = io->stream->local;
     (void)pthread_mutex_lock(&io->stream->lock);
     io->now.status = io->stream->status;
     (void)pthread_mutex_unlock(&io->stream->lock);
@@ -491,7 +485,7 @@ const char *hub_transport_io_failure(const struct hub_transport_io *io)
 
 struct endpoint hub_transport_io_endpoint(const struct hub_transport_io *io)
 {
-    if (!hub_transport_is_by_stream(&io->transport) || !io->stream)
-        return (struct endpoint){.port = 0};
-    return hub_stream_endpoint(io->stream);
+    bool is_used = hub_transport_is_by_stream(&io->transport) && io->stream;
+
+    return is_used ? io->stream->local : (struct endpoint){.port = 0};
 }

@@ -68,16 +68,11 @@ int peer_routes_plan(struct peer_routes *pr, const struct wg_config *c, bool lac
             const struct ip_prefix *to = &p->allowed[k];
             bool is_v4 = ip_addr_is_v4(&to->addr);
 
-            if (to->len == (is_v4 ? 32 : 128))
+            if (to->len == (is_v4 ? 32 : 128) && (is_v4 || !lacks_v6))
                 pr->wanted[pr->n++] = (struct peer_route){
                     .to = *to, .metrics = peer_routes_metrics(c, p->mtu, p->mss_mtu, is_v4)};
         }
     }
-    n = 0;
-    for (size_t i = 0; i < pr->n; i++)
-        if (!lacks_v6 || ip_addr_is_v4(&pr->wanted[i].to.addr))
-            pr->wanted[n++] = pr->wanted[i];
-    pr->n = n;
     qsort(pr->wanted, pr->n, sizeof(*pr->wanted), peer_compare);
     return 0;
 }

@@ -577,19 +577,13 @@ static int removed_decode(struct removed *rm, const json_t *json, const char *pa
 
 int removed_read(struct removed *ret, const char *dir, struct err *e)
 {
-    _cleanup_(freep) char *text = NULL;
     struct removed rm = {.at = 0};
     char path[PATH_MAX];
     json_t *json = NULL;
-    size_t len = 0;
-    int r = statefile_read(path_of(dir, REMOVED_FILE, path), REMOVED_FILE_MAX, &text, &len, e);
+    int r = read_json(dir, REMOVED_FILE, REMOVED_FILE_MAX, &json, e);
 
-    if (r == STATEFILE_E_ABSENT)
-        return REMOVED_E_ABSENT;
-    if (r == 0 && body_parse(&json, text, len, NULL) != 0)
-        r = err_set(e, -EINVAL, "%s is damaged", path);
     if (r == 0)
-        r = removed_decode(&rm, json, path, e);
+        r = removed_decode(&rm, json, path_of(dir, REMOVED_FILE, path), e);
     json_decref(json);
     if (r == 0)
         *ret = rm;

@@ -193,9 +193,6 @@ int state_lock(const char *dir, int *ret_fd, struct err *e);
  * removes it.
  */
 
-/** There is no such file. */
-#define REMOVED_E_ABSENT 1
-
 #define REMOVED_REASON_MAX 255
 
 struct removed {
@@ -215,7 +212,7 @@ void removed_set_reason(struct removed *rm, const char *reason);
 /** removed_write() - write the file. 0; or negative errno with words that name the file. */
 int removed_write(const struct removed *rm, const char *dir, struct err *e);
 
-/** removed_read() - read the file. 0; REMOVED_E_ABSENT; or negative errno with words that name the
+/** removed_read() - read the file. 0; STATE_E_ABSENT; or negative errno with words that name the
  * file. */
 int removed_read(struct removed *ret, const char *dir, struct err *e);
 

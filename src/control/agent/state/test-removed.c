@@ -29,7 +29,7 @@ static void test_absent(void **state)
 {
     struct removed rm;
 
-    assert_int_equal(removed_read(&rm, dir, NULL), REMOVED_E_ABSENT);
+    assert_int_equal(removed_read(&rm, dir, NULL), STATE_E_ABSENT);
     assert_int_equal(removed_forget(dir, NULL), 0);
 }
 

@@ -156,9 +156,9 @@ static void on_probe_timer(uv_timer_t *timer)
 }
 
 void keepalive_probe_init(struct keepalive_probe *p, uv_loop_t *loop,
-    const struct keepalive_known *known, const struct keepalive_listener *listener)
+    const struct keepalive_known *known, keepalive_fn fn, void *ctx)
 {
-    *p = (struct keepalive_probe){.loop = loop, .listener = *listener, .rng = rng_kernel()};
+    *p = (struct keepalive_probe){.loop = loop, .fn = fn, .ctx = ctx, .rng = rng_kernel()};
     keepalive_plan_init(&p->plan, known);
     p->interval = keepalive_plan_interval(&p->plan);
     (void)uv_timer_init(loop, &p->timer);
@@ -265,17 +265,15 @@ static void arm_timer(struct keepalive_probe *p, nsec_t now)
 static void probe_act(struct keepalive_probe *p, nsec_t now)
 {
     enum keepalive_action action;
-    nsec_t interval;
+    nsec_t before = p->interval;
+    bool is_measured;
 
     while ((action = keepalive_next(&p->plan.machine, now)) != KEEPALIVE_ACTION_NONE)
         take_action(p, action);
-    if (keepalive_plan_finish(&p->plan, clock_wall()))
-        p->listener.on_result(p->listener.ctx);
-    interval = keepalive_plan_interval(&p->plan);
-    if (interval != p->interval) {
-        p->interval = interval;
-        p->listener.on_interval(p->listener.ctx);
-    }
+    is_measured = keepalive_plan_finish(&p->plan, clock_wall());
+    p->interval = keepalive_plan_interval(&p->plan);
+    if (is_measured || p->interval != before)
+        p->fn(p->ctx, is_measured, p->interval != before);
     arm_timer(p, now);
 }
 

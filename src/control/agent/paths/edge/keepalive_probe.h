@@ -94,16 +94,17 @@ const char *keepalive_plan_why(const struct keepalive_plan *p);
 
 /* ---- the probe ------------------------------------------------------------------------------- */
 
-/** Who is told; called from the loop. */
-struct keepalive_listener {
-    void (*on_result)(void *ctx);   /* a measurement has ended: plan.known is new */
-    void (*on_interval)(void *ctx); /* keepalive_plan_interval() is another one */
-    void *ctx;                      /* pinned */
-};
+/**
+ * keepalive_fn - called from the loop
+ * @is_measured:	a measurement has ended: plan.known is new
+ * @is_other:	keepalive_plan_interval() is another one
+ */
+typedef void (*keepalive_fn)(void *ctx, bool is_measured, bool is_other);
 
 struct keepalive_probe {
     struct keepalive_plan plan;
-    struct keepalive_listener listener;
+    keepalive_fn fn;
+    void *ctx;       /* pinned; for @fn */
     uv_loop_t *loop; /* pins */
     uv_timer_t timer;
     bool has_timer;
@@ -117,7 +118,7 @@ struct keepalive_probe {
 /** keepalive_probe_init() - asks nothing yet. @known: the result of an earlier run; @loop: pinned.
  */
 void keepalive_probe_init(struct keepalive_probe *p, uv_loop_t *loop,
-    const struct keepalive_known *known, const struct keepalive_listener *listener);
+    const struct keepalive_known *known, keepalive_fn fn, void *ctx);
 
 /** keepalive_probe_stop() - its handles close in the loop's next turns. Idempotent. */
 void keepalive_probe_stop(struct keepalive_probe *p);

@@ -490,6 +490,19 @@ void fake_kube_delete(struct fake_kube *f, const char *path)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+void fake_kube_drop(struct fake_kube *f, const char *path)
+{
+    json_t *resource;
+
+    (void)pthread_mutex_lock(&f->lock);
+    resource = json_incref(json_object_get(f->all, path));
+    assert_non_null(resource);
+    json_object_del(meta_of(resource), "finalizers");
+    remove_if_free(f, path, resource);
+    json_decref(resource);
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 void fake_kube_hold(struct fake_kube *f, const char *holder)
 {
     (void)pthread_mutex_lock(&f->lock);

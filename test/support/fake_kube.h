@@ -32,6 +32,9 @@ void fake_kube_put(struct fake_kube *f, const char *path, const char *manager, j
 /** fake_kube_delete() - a person deletes it: it goes when it has no finalizers any more. */
 void fake_kube_delete(struct fake_kube *f, const char *path);
 
+/** fake_kube_drop() - a person takes its finalizers away and deletes it: it is gone at once. */
+void fake_kube_drop(struct fake_kube *f, const char *path);
+
 /** fake_kube_hold() - who has the Lease; "": nobody. */
 void fake_kube_hold(struct fake_kube *f, const char *holder);
 

@@ -256,6 +256,52 @@ static void test_a_conflict(void **state)
     stop_showing();
 }
 
+/* What somebody takes away without asking the hub is there again, with what is known of it. */
+static void test_what_is_taken_away_comes_back(void **state)
+{
+    start_showing();
+    run_until(has("nodes/default.b", "\"conditions\":"));
+    fake_kube_drop(kube, "nodes/default.b");
+    run_until(has("nodes/default.b", "\"conditions\":"));
+    assert_non_null(model_find_node(sample_hub_network(&hub), "b"));
+    assert_int_equal(atomic_load(&counts()->n_requests), 0);
+    /* Who deletes a node asks for its removal. */
+    fake_kube_delete(kube, "nodes/default.b");
+    run_until(!is_there("nodes/default.b"));
+    assert_null(model_find_node(sample_hub_network(&hub), "b"));
+    stop_showing();
+}
+
+static void put_record(const char *key, const char *value)
+{
+    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
+        .key = key,
+        .value = value,
+        .expect = STORE_EXPECT_ANY};
+    struct err e = ERR_NULL;
+
+    assert_int_equal(store_now_commit(hub.hub->store, &op, 1, 1, NULL, NULL, &e), 0);
+    store_wait(hub.hub->store);
+}
+
+/* While a record cannot be understood, what the hub does not tell of may be there: nothing goes. */
+static void test_nothing_goes_while_a_record_is_damaged(void **state)
+{
+    start_showing();
+    set_edge("relay");
+    run_until(has(EDGE, "\"path\":\"relay\""));
+    put_record("node/default/zz", "{\"x\":");
+    assert_int_equal(hub.hub->model.damaged.n, 1);
+    ask("DELETE", "/v1/networks/default/objects/MeshEdge/a--b", NULL, 204);
+    /* What comes later is shown. */
+    sample_hub_add_node(&hub, "c");
+    run_until(has("nodes/default.c", "\"conditions\":"));
+    assert_true(is_there(EDGE));
+    put_record("node/default/zz", NULL);
+    run_until(!is_there(EDGE));
+    stop_showing();
+}
+
 /* While another hub of the store shows them, this one does not. */
 static void test_another_hub_leads(void **state)
 {
@@ -276,6 +322,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wishes, begin, end),
         cmocka_unit_test_setup_teardown(test_wishes_that_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_conflict, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_is_taken_away_comes_back, begin, end),
+        cmocka_unit_test_setup_teardown(test_nothing_goes_while_a_record_is_damaged, begin, end),
         cmocka_unit_test_setup_teardown(test_another_hub_leads, begin, end),
     };
 

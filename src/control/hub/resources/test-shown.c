@@ -294,8 +294,8 @@ static void test_nothing_goes_while_a_record_is_damaged(void **state)
     assert_int_equal(hub.hub->model.damaged.n, 1);
     ask("DELETE", "/v1/networks/default/objects/MeshEdge/a--b", NULL, 204);
     /* What comes later is shown. */
-    sample_hub_add_node(&hub, "c");
-    run_until(has("nodes/default.c", "\"conditions\":"));
+    sample_hub_add_node(&hub, "d");
+    run_until(has("nodes/default.d", "\"conditions\":"));
     assert_true(is_there(EDGE));
     put_record("node/default/zz", NULL);
     run_until(!is_there(EDGE));

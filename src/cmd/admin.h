@@ -12,7 +12,6 @@
 #include "cmd/options.h"
 
 struct client_answer;
-struct err;
 struct str;
 
 /** Where the hub is, as the options said. */

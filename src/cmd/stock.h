@@ -9,7 +9,6 @@
 
 #include "cmd/options.h"
 
-struct err;
 struct snapshot;
 struct x25519_secret;
 

@@ -25,10 +25,6 @@
 #include "path/path_liveness.h"
 #include "wire/path.h"
 
-struct path_pair;
-struct path_port_guess;
-struct paths;
-
 /** Frames that this end sends. Written by path_pair.c. */
 struct path_sending {
     uint64_t sequence;    /* of the last frame */

@@ -11,8 +11,6 @@
 #include "path/paths.h"
 #include "wire/path.h"
 
-struct path;
-
 /*
  * Number of mappings that guessing may make in this node's own NAT, and the time after which as
  * many may be made again. NATs keep an unanswered mapping for two to five minutes (RFC 4787

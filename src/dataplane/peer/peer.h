@@ -29,7 +29,6 @@
 #include "packet/sched.h"
 #include "shared/poll_list.h"
 
-struct device;
 struct drops;
 struct port;
 struct source_addr;

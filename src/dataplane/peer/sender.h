@@ -24,9 +24,7 @@
 #include "net/socket/udp_batch.h"
 #include "wire/wg.h"
 
-struct drops;
 struct peer;
-struct port;
 
 /** An inner packet in a batch's buffer, with room for header and tag around it. */
 struct packet {

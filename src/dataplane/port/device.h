@@ -8,8 +8,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/traffic.h"
 #include "net/tun/offload.h"

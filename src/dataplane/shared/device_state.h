@@ -22,10 +22,6 @@
 #include "shared/options.h"
 #include "shared/port_state.h"
 
-struct relay;
-struct router_network;
-struct tx_worker;
-
 /*
  * The rates that an interface keeps; part of struct device.
  *

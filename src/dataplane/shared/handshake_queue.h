@@ -24,8 +24,6 @@
 #include "net/socket/udp_batch.h"
 #include "wire/wg.h"
 
-struct device;
-
 /** Slots of one rx worker, unless the port's options say another number. */
 #define HANDSHAKES_PER_WORKER 512
 

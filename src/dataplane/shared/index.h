@@ -24,7 +24,6 @@
 
 #include "noise/keypair.h"
 
-struct peer;
 struct rng;
 
 struct index_slot {

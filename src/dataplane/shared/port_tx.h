@@ -14,8 +14,6 @@
 #include "base/drop.h"
 #include "net/socket/udp_batch.h"
 
-struct index_table;
-
 /**
  * The sending side that a filter is handed: one per worker.
  *

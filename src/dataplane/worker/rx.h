@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/drop.h"
 #include "base/rate.h"
@@ -15,8 +14,6 @@
 #include "shared/handshake_queue.h"
 #include "shared/port_tx.h"
 #include "worker/addressee.h"
-
-struct port;
 
 /** The end of the way in: packets that become frames of an interface. */
 struct frame_writer {

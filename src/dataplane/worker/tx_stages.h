@@ -23,8 +23,6 @@
 #include "wire/ip.h"
 #include "wire/wg.h"
 
-struct tx_shaper;
-
 #define BATCH_PACKETS 128
 #define BATCH_SIZE    (96 * 1024)
 

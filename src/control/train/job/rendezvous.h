@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
-struct err;
 struct interrupt;
 struct str;
 

@@ -16,8 +16,6 @@
 
 struct err;
 struct fabric_report;
-struct members;
-struct str;
 
 /*
  * What all_reduce_perf of nccl-tests has printed.

@@ -16,7 +16,6 @@
 
 #include "base/addr.h"
 
-struct err;
 struct x25519_public;
 
 /** Most fields that one object may be asked for. */

@@ -20,7 +20,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "mesh/object/mesh_edge.h"
 #include "mesh/object/network.h"

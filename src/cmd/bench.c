@@ -205,21 +205,20 @@ static int sweep(struct measure *m, struct bench *b)
 {
     const struct member *self = &m->members.items[0];
     const struct fabric_report *machine = self->has_fabric ? &self->fabric : NULL;
-    struct nccl_tests tests = {.n_sizes = 0};
     struct err e = ERR_NULL;
     struct sweep_nccl what = {
         .command = arg.nccl_tests, .socket_path = arg.target.socket, .members = &m->members};
 
     if (!arg.nccl_tests && (!machine || machine->n_gpus == 0 || !sweep_nccl_find())) {
         bench_sweep(&m->survey, &b->sweep);
-        sweep_assess(&b->sweep, machine, slowest(b), NULL);
+        sweep_assess(&b->sweep, machine, slowest(b));
         return CMD_OK;
     }
-    if (sweep_nccl_run(&what, &b->sweep, &tests, &e) != 0) {
+    if (sweep_nccl_run(&what, &b->sweep, &e) != 0) {
         clear_progress(m);
         return cmd_fail("bench", "%s", err_text(&e));
     }
-    sweep_assess(&b->sweep, machine, 0, &tests.log);
+    sweep_assess(&b->sweep, machine, 0);
     return CMD_OK;
 }
 

@@ -145,28 +145,22 @@ static int read_sizes(struct plan_options *w, struct err *e)
     return 0;
 }
 
-static enum model_dtype dtype_of(const char *name)
-{
-    for (unsigned d = 0; d < MODEL_DTYPE_N; d++)
-        if (strcmp(model_dtype_name((enum model_dtype)d), name) == 0)
-            return (enum model_dtype)d;
-    return MODEL_BF16;
-}
-
 static int read_options(struct plan_options *ret, struct err *e)
 {
-    struct plan_options w = {.model = {.layers = (double)arg.layers,
-                                 .hidden = (double)arg.hidden,
-                                 .seq = (double)arg.seq,
-                                 .batch = (double)arg.batch,
-                                 .experts = (unsigned)arg.experts,
-                                 .dtype = dtype_of(arg.dtype)},
+    struct plan_options w = {
+        .model = {.layers = (double)arg.layers,
+            .hidden = (double)arg.hidden,
+            .seq = (double)arg.seq,
+            .batch = (double)arg.batch,
+            .experts = (unsigned)arg.experts,
+            .dtype = (enum model_dtype)parse_word(arg.dtype, model_dtype_names, MODEL_DTYPE_N)},
         .gpu = model_gpu_find(arg.gpu),
         .gpus = (unsigned)arg.gpus,
         .share = (double)arg.share / 100,
         .efficiency = (double)arg.efficiency / 100,
         .fabric_bps = (double)arg.fabric_bps,
-        .transport = strcmp(arg.transport, "gloo") == 0 ? SYNC_GLOO : SYNC_NCCL};
+        .transport =
+            (enum sync_transport)parse_word(arg.transport, sync_transport_names, SYNC_TRANSPORT_N)};
     int r = model_parse_weights(&w.model.params, arg.params, "--params", e);
 
     if (r == 0 && arg.active)

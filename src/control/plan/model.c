@@ -31,12 +31,7 @@ static const struct model_gpu gpus[] = {
 };
 #define N_GPUS (sizeof(gpus) / sizeof(*gpus))
 
-const char *model_dtype_name(enum model_dtype d)
-{
-    static const char *const names[MODEL_DTYPE_N] = {"fp32", "bf16", "fp16"};
-
-    return names[d];
-}
+const char *const model_dtype_names[MODEL_DTYPE_N] = {"fp32", "bf16", "fp16"};
 
 double model_dtype_bytes(enum model_dtype d)
 {

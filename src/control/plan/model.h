@@ -17,8 +17,8 @@ enum model_dtype {
     MODEL_DTYPE_N,
 };
 
-/** model_dtype_name() - "fp32", "bf16" or "fp16". */
-const char *model_dtype_name(enum model_dtype d);
+/** "fp32", "bf16" and "fp16". */
+extern const char *const model_dtype_names[];
 
 /** model_dtype_bytes() - bytes of one number. */
 double model_dtype_bytes(enum model_dtype d);

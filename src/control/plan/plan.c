@@ -15,19 +15,8 @@
 /* Bytes of fp32 weights that a machine compresses in a second; memory of a GPU is faster. */
 #define COMPRESS_RATE 1e11
 
-const char *plan_kind_name(enum plan_kind k)
-{
-    static const char *const names[PLAN_KIND_N] = {"ring", "tree", "hierarchical"};
-
-    return names[k];
-}
-
-const char *plan_form_name(enum plan_form f)
-{
-    static const char *const names[PLAN_FORM_N] = {"fp32", "bf16", "int8", "topk"};
-
-    return names[f];
-}
+const char *const plan_kind_names[PLAN_KIND_N] = {"ring", "tree", "hierarchical"};
+const char *const plan_form_names[PLAN_FORM_N] = {"fp32", "bf16", "int8", "topk"};
 
 void plan_deinit(struct plan *p)
 {
@@ -42,7 +31,7 @@ void plan_deinit(struct plan *p)
 
 bool plan_is_good(const struct plan *p)
 {
-    return p->fits && (p->is_synchronous || isfinite(p->exchange[p->form].interval));
+    return p->inside.fits && (p->is_synchronous || isfinite(p->exchange[p->form].interval));
 }
 
 /* ==== the bytes and the money, a day and an edge ============================================= */
@@ -73,10 +62,10 @@ static void count_edges(struct plan *p)
     double bytes = p->is_synchronous ? 2 * (n - 1) / n * gradient_bytes(p) : x->bytes;
     double interval = p->is_synchronous ? 1 : x->interval;
     double open = p->is_synchronous
-                      ? p->step * p->each_step[p->best].share / (1 - p->each_step[p->best].share)
+                      ? p->inside.step * p->average_share[p->best] / (1 - p->average_share[p->best])
                       : x->seconds / interval;
 
-    p->steps_per_day = DAY / (p->step + open);
+    p->steps_per_day = DAY / (p->inside.step + open);
     for (size_t i = 0; p->n_islands > 1 && i < p->n_islands; i++) {
         struct plan_edge *e = &p->edges[p->n_edges++];
         double price;
@@ -115,7 +104,7 @@ static void count_zones(struct plan *p)
         const struct prices_island *price = prices_of(p->opt.prices, i->name);
         double n = (double)i->n;
         double zones = fmin(price->zones, n);
-        double bytes = 2 * (n - 1) / n * gradient_bytes(p) * (p->cut.sharded ? 1.5 : 1);
+        double bytes = 2 * (n - 1) / n * gradient_bytes(p) * (p->inside.cut.sharded ? 1.5 : 1);
 
         p->nat_money += price->nat_hour * 24;
         if (zones < 2)
@@ -141,7 +130,7 @@ static void count_money(struct plan *p)
     /* In one place no exchange is waited for, so fewer hours give as many tokens. */
     if (prices->one_place[0] != '\0')
         p->one_place_money =
-            prices->one_place_gpu_hour * 24 * gpus * p->steps_per_day * p->step / DAY;
+            prices->one_place_gpu_hour * 24 * gpus * p->steps_per_day * p->inside.step / DAY;
     for (size_t i = 0; i < p->n_edges; i++) {
         gb += p->edges[i].bytes_per_day * MONTH / GB;
         dearest = fmax(dearest, prices_per_gb(prices, island_of(p, p->edges[i].from)));
@@ -290,17 +279,7 @@ static bool divides(const struct plan *p, struct model_cut *c)
     return c->data % c->expert == 0 && (c->expert == 1 || p->opt.model.experts % c->expert == 0);
 }
 
-/* A cut that is being compared with others. */
-struct candidate {
-    struct model_cut cut;
-    struct model_memory memory;
-    struct model_waits waits;
-    double work;
-    double step;
-    bool fits;
-};
-
-static void assess(const struct plan *p, struct candidate *c)
+static void assess(const struct plan *p, struct plan_inside *c)
 {
     const struct plan_options *opt = &p->opt;
     double speed = opt->gpu->flops * opt->efficiency * (double)p->matrix->n * opt->gpus;
@@ -314,26 +293,26 @@ static void assess(const struct plan *p, struct candidate *c)
 }
 
 /* What fits comes before what does not; then the faster step; else the smaller memory. */
-static bool is_better(const struct candidate *a, const struct candidate *b)
+static bool is_better(const struct plan_inside *a, const struct plan_inside *b)
 {
     if (a->fits != b->fits)
         return a->fits;
     return a->fits ? a->step < b->step : a->memory.total < b->memory.total;
 }
 
-static void try_cut(const struct plan *p, struct model_cut cut, struct candidate *best)
+/* Keeps the better one in p->inside. */
+static void try_cut(struct plan *p, struct model_cut cut)
 {
     if (!divides(p, &cut))
         return;
     for (unsigned way = 0; way < 4; way++) {
-        struct candidate c = {.fits = false};
+        struct plan_inside c = {.cut = cut};
 
-        cut.sharded = way & 1;
-        cut.recompute = way & 2;
-        c.cut = cut;
+        c.cut.sharded = way & 1;
+        c.cut.recompute = way & 2;
         assess(p, &c);
-        if (best->step <= 0 || is_better(&c, best))
-            *best = c;
+        if (p->inside.step <= 0 || is_better(&c, &p->inside))
+            p->inside = c;
     }
 }
 
@@ -341,7 +320,6 @@ static void try_cut(const struct plan *p, struct model_cut cut, struct candidate
 static void cut_model(struct plan *p)
 {
     unsigned experts = p->opt.model.experts > 1 ? p->opt.model.experts : 1;
-    struct candidate best = {0};
     size_t least = SIZE_MAX; /* nodes of the smallest island */
     struct model_cut c;
     unsigned most;
@@ -357,23 +335,18 @@ static void cut_model(struct plan *p)
                  c.pipeline <= p->opt.model.layers;
                  c.pipeline++)
                 for (c.expert = 1; c.expert <= experts && c.expert <= most; c.expert *= 2)
-                    try_cut(p, c, &best);
-    if (best.step <= 0) {
+                    try_cut(p, c);
+    if (p->inside.step <= 0) {
         /* Not even one replica a machine: fewer sequences than machines. The batch is too small. */
-        best.cut = (struct model_cut){1, 1, 1, 1, most, 1, true, true};
-        assess(p, &best);
-        best.fits = false;
+        p->inside.cut = (struct model_cut){1, 1, 1, 1, most, 1, true, true};
+        assess(p, &p->inside);
+        p->inside.fits = false;
         p->lacks_batch = true;
     }
-    p->cut = best.cut;
-    p->memory = best.memory;
-    p->waits = best.waits;
-    p->work = best.work;
-    p->step = best.step;
-    p->fits = best.fits;
+    c = p->inside.cut;
     for (size_t k = 0; k < p->n_islands; k++)
-        p->islands[k].data = (unsigned)p->islands[k].n * p->opt.gpus /
-                             (best.cut.tensor * best.cut.pipeline * best.cut.sequence);
+        p->islands[k].data =
+            (unsigned)p->islands[k].n * p->opt.gpus / (c.tensor * c.pipeline * c.sequence);
 }
 
 /* ---- between islands ----------------------------------------------------------------------- */
@@ -411,22 +384,18 @@ static void time_kinds(const struct plan *p, double bytes, double ret[static PLA
 
 static void time_each_step(struct plan *p)
 {
-    double hidden = PLAN_OVERLAP * p->step;
-    struct plan_step_sync *s = p->each_step;
-    double seconds[PLAN_KIND_N];
+    double hidden = PLAN_OVERLAP * p->inside.step;
 
-    time_kinds(p, gradient_bytes(p), seconds);
-    for (unsigned k = 0; k < PLAN_KIND_N; k++)
-        s[k].seconds = seconds[k];
+    time_kinds(p, gradient_bytes(p), p->average_s);
     p->best = PLAN_RING;
     for (unsigned k = 0; k < PLAN_KIND_N; k++) {
-        double open = fmax(0, s[k].seconds - hidden);
+        double open = fmax(0, p->average_s[k] - hidden);
 
-        s[k].share = isinf(open) ? 1 : open / (open + p->step);
-        if (s[k].seconds < s[p->best].seconds)
+        p->average_share[k] = isinf(open) ? 1 : open / (open + p->inside.step);
+        if (p->average_s[k] < p->average_s[p->best])
             p->best = (enum plan_kind)k;
     }
-    p->is_synchronous = p->n_islands == 1 || s[p->best].share <= p->opt.share;
+    p->is_synchronous = p->n_islands == 1 || p->average_share[p->best] <= p->opt.share;
 }
 
 /* Bytes of a weight on the wire. A scale of four bytes stands for 256 weights of int8; top-k sends
@@ -491,8 +460,8 @@ static void time_exchanges(struct plan *p)
 
         x->bytes = leader_bytes(p, (enum plan_form)f, weights * form_bytes((enum plan_form)f));
         x->seconds = time_exchange(p, (enum plan_form)f, weights);
-        x->interval = fmax(1, ceil(x->seconds * (1 - share) / (share * p->step)));
-        x->share = x->seconds / (x->seconds + x->interval * p->step);
+        x->interval = fmax(1, ceil(x->seconds * (1 - share) / (share * p->inside.step)));
+        x->share = x->seconds / (x->seconds + x->interval * p->inside.step);
         x->pays = f != PLAN_FP32 && x->seconds < p->exchange[PLAN_FP32].seconds;
     }
     /* The least lossy form whose interval is known to be good, else that with the least one. */
@@ -512,8 +481,8 @@ static void time_stream(struct plan *p)
     p->fragments = n;
     p->fragment_s =
         between(p, PLAN_INT8, bytes / n) + inside(p, p->opt.model.params * 4 / n, false);
-    p->fragment_steps = ceil(p->fragment_s / p->step);
-    p->stream_interval = fmax(n, ceil(n * p->fragment_s / p->step));
+    p->fragment_steps = ceil(p->fragment_s / p->inside.step);
+    p->stream_interval = fmax(n, ceil(n * p->fragment_s / p->inside.step));
 }
 
 static void find_slowest(struct plan *p)

@@ -45,8 +45,8 @@ enum plan_kind {
     PLAN_KIND_N,
 };
 
-/** plan_kind_name() - "ring", "tree" or "hierarchical". */
-const char *plan_kind_name(enum plan_kind k);
+/** "ring", "tree" and "hierarchical". */
+extern const char *const plan_kind_names[];
 
 /** In what form islands exchange what they have learned. */
 enum plan_form {
@@ -57,8 +57,8 @@ enum plan_form {
     PLAN_FORM_N,
 };
 
-/** plan_form_name() - "fp32", "bf16", "int8" or "topk". */
-const char *plan_form_name(enum plan_form f);
+/** "fp32", "bf16", "int8" and "topk". */
+extern const char *const plan_form_names[];
 
 /** Most sizes whose synchronisations are timed. */
 #define PLAN_SYNCS_MAX 16
@@ -85,12 +85,6 @@ struct plan_island {
     size_t n;
     size_t leader; /* the node that talks to other islands */
     unsigned data; /* replicas that it trains */
-};
-
-/** Averaging the gradients in each step, in one way. */
-struct plan_step_sync {
-    double seconds; /* INFINITY: some link of it was not measured */
-    double share;   /* of a step, when all that can be hidden behind the backward pass is */
 };
 
 /** Exchanging between islands every so many steps, in one form. */
@@ -124,17 +118,22 @@ struct plan_line {
     double money_per_month; /* with the bytes of this plan */
 };
 
+/** How the model is cut inside the islands. */
+struct plan_inside {
+    struct model_cut cut;
+    struct model_memory memory;
+    struct model_waits waits;
+    double work; /* seconds of computing of a step */
+    double step; /* seconds of a step inside the islands */
+    bool fits;   /* the memory of a GPU is enough; else @cut is the smallest that was found */
+};
+
 /** A plan. */
 struct plan {
     const struct matrix *matrix; /* borrowed */
     struct plan_options opt;     /* with what was guessed */
 
-    struct model_cut cut;
-    struct model_memory memory;
-    struct model_waits waits;
-    double work;      /* seconds of computing of a step */
-    double step;      /* seconds of a step inside the islands */
-    bool fits;        /* the memory of a GPU is enough; else @cut is the smallest that was found */
+    struct plan_inside inside;
     bool lacks_batch; /* a step has fewer sequences than there must be replicas; then it does not
                          fit either */
 
@@ -145,10 +144,13 @@ struct plan {
     size_t *parent;  /* owns; of one tree of all nodes: index of the parent node */
     size_t *leaders; /* owns; the islands' leaders in the order of their ring */
 
-    struct plan_step_sync each_step[PLAN_KIND_N];
-    enum plan_kind best; /* the fastest of these */
-    bool is_synchronous; /* all nodes may average their gradients in each step */
-    size_t slow[2];      /* the slowest link between islands, by its nodes; valid with islands */
+    double average_s[PLAN_KIND_N];     /* seconds of averaging the gradients in each step; INFINITY:
+                                          some link of it was not measured */
+    double average_share[PLAN_KIND_N]; /* of a step, when all that can be hidden behind the backward
+                                          pass is */
+    enum plan_kind best;               /* the fastest of these */
+    bool is_synchronous;               /* all nodes may average their gradients in each step */
+    size_t slow[2]; /* the slowest link between islands, by its nodes; valid with islands */
     struct plan_exchange exchange[PLAN_FORM_N];
     enum plan_form form;                    /* that which is advised */
     double fragments;                       /* Streaming DiLoCo: how many */

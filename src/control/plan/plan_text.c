@@ -32,33 +32,35 @@ static json_t *names(const struct plan *p, const size_t *nodes, size_t n)
 
 static json_t *encode_inside(const struct plan *p)
 {
-    const struct model_cut *c = &p->cut;
-    const struct model_memory *m = &p->memory;
-    const struct model_waits *w = &p->waits;
+    const struct model_cut *c = &p->inside.cut;
+    const struct model_memory *m = &p->inside.memory;
+    const struct model_waits *w = &p->inside.waits;
 
     return json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:b, s:b}, s:{s:b, s:f, s:f, s:f, s:f, s:f},"
                      " s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
         "degrees", "tensor", (int)c->tensor, "pipeline", (int)c->pipeline, "sequence",
         (int)c->sequence, "expert", (int)c->expert, "data", (int)c->replicas, "sharded",
-        (int)c->sharded, "recompute", (int)c->recompute, "memory", "fits", (int)p->fits, "gpuBytes",
-        p->opt.gpu->memory, "totalBytes", m->total, "statesBytes", m->states, "activationsBytes",
-        m->activations, "reserveBytes", m->reserve, "step", "seconds", p->step, "workSeconds",
-        p->work, "tensorSeconds", w->tensor, "bubbleSeconds", w->bubble, "stagesSeconds", w->stages,
-        "dataSeconds", w->data, "sequenceSeconds", w->sequence, "expertSeconds", w->expert);
+        (int)c->sharded, "recompute", (int)c->recompute, "memory", "fits", (int)p->inside.fits,
+        "gpuBytes", p->opt.gpu->memory, "totalBytes", m->total, "statesBytes", m->states,
+        "activationsBytes", m->activations, "reserveBytes", m->reserve, "step", "seconds",
+        p->inside.step, "workSeconds", p->inside.work, "tensorSeconds", w->tensor, "bubbleSeconds",
+        w->bubble, "stagesSeconds", w->stages, "dataSeconds", w->data, "sequenceSeconds",
+        w->sequence, "expertSeconds", w->expert);
 }
 
 /* Who is in which group: neighbours in the ring are in the same tensor group, then in the same
  * sequence, then in the next stage, then in the next replica, as model_waits() reckons. */
 static json_t *encode_replicas(const struct plan *p, const struct plan_island *i)
 {
-    unsigned n_stage = p->cut.tensor * p->cut.sequence; /* GPUs of one stage of a replica */
+    unsigned n_stage =
+        p->inside.cut.tensor * p->inside.cut.sequence; /* GPUs of one stage of a replica */
     unsigned gpu = 0;
     json_t *replicas = json_array();
 
     for (unsigned r = 0; !p->lacks_batch && r < i->data; r++) {
         json_t *stages = json_array();
 
-        for (unsigned s = 0; s < p->cut.pipeline; s++) {
+        for (unsigned s = 0; s < p->inside.cut.pipeline; s++) {
             json_t *stage = json_array();
 
             for (unsigned k = 0; k < n_stage; k++, gpu++)
@@ -92,11 +94,11 @@ static json_t *encode_each_step(const struct plan *p)
     json_t *kinds = json_object();
 
     for (unsigned k = 0; k < PLAN_KIND_N; k++)
-        (void)json_object_set_new(kinds, plan_kind_name((enum plan_kind)k),
-            json_pack("{s:o, s:f}", "seconds", number(p->each_step[k].seconds), "share",
-                p->each_step[k].share));
+        (void)json_object_set_new(kinds, plan_kind_names[k],
+            json_pack(
+                "{s:o, s:f}", "seconds", number(p->average_s[k]), "share", p->average_share[k]));
     return json_pack("{s:b, s:s, s:f, s:o}", "advised", (int)p->is_synchronous, "best",
-        plan_kind_name(p->best), "bytes",
+        plan_kind_names[p->best], "bytes",
         p->opt.model.params * model_dtype_bytes(p->opt.model.dtype), "kinds", kinds);
 }
 
@@ -110,11 +112,11 @@ static json_t *encode_exchange(const struct plan *p)
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
         const struct plan_exchange *x = &p->exchange[f];
 
-        (void)json_object_set_new(forms, plan_form_name((enum plan_form)f),
+        (void)json_object_set_new(forms, plan_form_names[f],
             json_pack("{s:f, s:o, s:o, s:f, s:b}", "bytes", x->bytes, "seconds", number(x->seconds),
                 "interval", number(x->interval), "share", x->share, "pays", (int)x->pays));
     }
-    return json_pack("{s:s, s:o, s:o, s:{s:f, s:o, s:f, s:o}}", "form", plan_form_name(p->form),
+    return json_pack("{s:s, s:o, s:o, s:{s:f, s:o, s:f, s:o}}", "form", plan_form_names[p->form],
         "interval", number(p->exchange[p->form].interval), "forms", forms, "streaming", "fragments",
         p->fragments, "fragmentSeconds", number(p->fragment_s), "overlapSteps", p->fragment_steps,
         "interval", number(p->stream_interval));
@@ -146,11 +148,9 @@ static json_t *encode_syncs(const struct plan *p)
         json_t *forms = json_object();
 
         for (unsigned k = 0; k < PLAN_KIND_N; k++)
-            (void)json_object_set_new(
-                kinds, plan_kind_name((enum plan_kind)k), number(p->syncs[i].kinds[k]));
+            (void)json_object_set_new(kinds, plan_kind_names[k], number(p->syncs[i].kinds[k]));
         for (unsigned f = 0; f < PLAN_FORM_N; f++)
-            (void)json_object_set_new(
-                forms, plan_form_name((enum plan_form)f), number(p->syncs[i].exchange[f]));
+            (void)json_object_set_new(forms, plan_form_names[f], number(p->syncs[i].exchange[f]));
         (void)json_array_append_new(
             list, json_pack("{s:f, s:o, s:o}", "bytes", p->opt.sync_bytes[i], "averageSeconds",
                       kinds, "exchangeSeconds", forms));
@@ -164,7 +164,7 @@ json_t *plan_encode(const struct plan *p)
     json_t *parents = json_object();
     json_t *edges = json_array();
     json_t *model = json_pack("{s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:i, s:i}", "params", m->params,
-        "active", m->active, "dtype", model_dtype_name(m->dtype), "layers", m->layers, "hidden",
+        "active", m->active, "dtype", model_dtype_names[m->dtype], "layers", m->layers, "hidden",
         m->hidden, "sequence", m->seq, "batch", m->batch, "experts", (int)m->experts,
         "chosenExperts", (int)m->chosen);
 
@@ -178,7 +178,7 @@ json_t *plan_encode(const struct plan *p)
                        "moneyPerDay", p->edges[i].money_per_day));
     return json_pack(
         "{s:b, s:s, s:s, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "good",
-        (int)plan_is_good(p), "transport", sync_transport_name(p->opt.transport), "gpu",
+        (int)plan_is_good(p), "transport", sync_transport_names[p->opt.transport], "gpu",
         p->opt.gpu->name, "gpusPerNode", (int)p->opt.gpus, "maxShare", p->opt.share, "model", model,
         "inside", encode_inside(p), "islands", encode_islands(p), "leaders",
         names(p, p->leaders, p->n_islands), "ring", names(p, p->ring, p->matrix->n), "tree",
@@ -228,7 +228,7 @@ static void say_assumptions(const struct plan *p, struct str *out)
     str_addf(out,
         "Model: %.3g weights in %s, %.0f layers of width %.0f; %.0f sequences of %.0f "
         "tokens a step.\n",
-        m->params, model_dtype_name(m->dtype), m->layers, m->hidden, m->batch, m->seq);
+        m->params, model_dtype_names[m->dtype], m->layers, m->hidden, m->batch, m->seq);
     str_addf(out,
         "GPUs: %u on each of %zu nodes, %s, %s; %.0f %% of their operations are "
         "reached.\n",
@@ -270,7 +270,7 @@ static void say_islands(const struct plan *p, struct str *out)
 
 static void say_inside(const struct plan *p, struct str *out)
 {
-    const struct model_cut *c = &p->cut;
+    const struct model_cut *c = &p->inside.cut;
     char total[32];
     char have[32];
     char step[32];
@@ -293,11 +293,12 @@ static void say_inside(const struct plan *p, struct str *out)
     if (c->pipeline > 1)
         str_addf(out, ", then come those of the next of %u stages", c->pipeline);
     str_add(out, ", then the next replica; --json names each.\n");
-    str_addf(out, "%s: %s of %s on each GPU%s.\n", p->fits ? "It fits" : "no: it does not fit",
-        say_bytes(p->memory.total, total), say_bytes(p->opt.gpu->memory, have),
-        p->fits ? "" : ", at the least; an island has to hold a whole replica");
-    str_addf(out, "A step takes %s, %s of it computing.\n", say_time(p->step, step),
-        say_time(p->work, work));
+    str_addf(out, "%s: %s of %s on each GPU%s.\n",
+        p->inside.fits ? "It fits" : "no: it does not fit",
+        say_bytes(p->inside.memory.total, total), say_bytes(p->opt.gpu->memory, have),
+        p->inside.fits ? "" : ", at the least; an island has to hold a whole replica");
+    str_addf(out, "A step takes %s, %s of it computing.\n", say_time(p->inside.step, step),
+        say_time(p->inside.work, work));
 }
 
 /* Why averaging in each step is not advised, with the numbers. */
@@ -314,9 +315,9 @@ static void say_no(const struct plan *p, struct str *out)
         "%.4g ms between %s and %s: %s for each step of %s, so the GPUs would wait %.1f %% of the "
         "time.\n",
         say_bytes(p->opt.model.params * model_dtype_bytes(p->opt.model.dtype), bytes),
-        plan_kind_name(p->best), l->one_bps / 1e6, l->rtt * 1e3, name_of(p, p->slow[0]),
-        name_of(p, p->slow[1]), say_time(p->each_step[p->best].seconds, sync),
-        say_time(p->step, step), p->each_step[p->best].share * 100);
+        plan_kind_names[p->best], l->one_bps / 1e6, l->rtt * 1e3, name_of(p, p->slow[0]),
+        name_of(p, p->slow[1]), say_time(p->average_s[p->best], sync),
+        say_time(p->inside.step, step), p->average_share[p->best] * 100);
 }
 
 static void say_each_step(const struct plan *p, struct str *out)
@@ -325,8 +326,8 @@ static void say_each_step(const struct plan *p, struct str *out)
 
     str_add(out, "\nAveraging gradients of all nodes in each step:\n");
     for (unsigned k = 0; k < PLAN_KIND_N; k++)
-        str_addf(out, "  %-13s %14s  %5.1f %% of the time\n", plan_kind_name((enum plan_kind)k),
-            say_time(p->each_step[k].seconds, s), p->each_step[k].share * 100);
+        str_addf(out, "  %-13s %14s  %5.1f %% of the time\n", plan_kind_names[k],
+            say_time(p->average_s[k], s), p->average_share[k] * 100);
     if (!p->is_synchronous)
         say_no(p, out);
     else
@@ -347,8 +348,8 @@ static void say_exchange(const struct plan *p, struct str *out)
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
         const struct plan_exchange *x = &p->exchange[f];
 
-        str_addf(out, "  %-5s H >= %-9.0f %9s in %12s%s\n", plan_form_name((enum plan_form)f),
-            x->interval, say_bytes(x->bytes, bytes), say_time(x->seconds, s),
+        str_addf(out, "  %-5s H >= %-9.0f %9s in %12s%s\n", plan_form_names[f], x->interval,
+            say_bytes(x->bytes, bytes), say_time(x->seconds, s),
             p->form == f ? "  <- advised" : "");
     }
     str_addf(out,
@@ -373,9 +374,9 @@ static void say_syncs(const struct plan *p, struct str *out)
         "\nA vector of so many bytes, averaged by all nodes, and exchanged between islands "
         "after a pause:\n          ");
     for (unsigned k = 0; k < PLAN_KIND_N; k++)
-        str_addf(out, " %12s", plan_kind_name((enum plan_kind)k));
+        str_addf(out, " %12s", plan_kind_names[k]);
     for (unsigned f = 0; f < PLAN_FORM_N; f++)
-        str_addf(out, " %12s", plan_form_name((enum plan_form)f));
+        str_addf(out, " %12s", plan_form_names[f]);
     str_add(out, "\n");
     for (size_t i = 0; i < p->opt.n_syncs; i++) {
         str_addf(out, "  %8s", say_bytes(p->opt.sync_bytes[i], text));

@@ -12,10 +12,7 @@
 #define CHUNK_SEGMENTS_MAX 64     /* so many segments a chunk are played through */
 #define INITIAL_WINDOW     14600. /* bytes: ten segments of 1460 (RFC 6928) */
 
-const char *sync_transport_name(enum sync_transport t)
-{
-    return t == SYNC_GLOO ? "gloo" : "nccl";
-}
+const char *const sync_transport_names[SYNC_TRANSPORT_N] = {"gloo", "nccl"};
 
 /*
  * Share of the line that TCP which a loss slows down gets between nodes far from each other.

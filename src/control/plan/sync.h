@@ -18,8 +18,8 @@ enum sync_transport {
     SYNC_TRANSPORT_N,
 };
 
-/** sync_transport_name() - "gloo" or "nccl". */
-const char *sync_transport_name(enum sync_transport t);
+/** "gloo" and "nccl". */
+extern const char *const sync_transport_names[];
 
 /**
  * Share of a connection's rate that is left when as much goes the other way at the same time, as in

@@ -89,17 +89,19 @@ static void test_one_island(void **state)
     opt.fabric_bps = 3200 * GBIT;
     make(&m, 4, 4, 0, 0);
     assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
-    assert_true(p.fits && p.is_synchronous && plan_is_good(&p));
-    assert_true(p.memory.total <= 80e9);
-    assert_int_equal(p.cut.tensor * p.cut.pipeline * p.cut.sequence * p.cut.replicas, 32);
-    assert_true(p.step > p.work);
+    assert_true(p.inside.fits && p.is_synchronous && plan_is_good(&p));
+    assert_true(p.inside.memory.total <= 80e9);
+    assert_int_equal(
+        p.inside.cut.tensor * p.inside.cut.pipeline * p.inside.cut.sequence * p.inside.cut.replicas,
+        32);
+    assert_true(p.inside.step > p.inside.work);
     assert_int_equal(p.n_edges, 0);
     plan_deinit(&p);
 
     /* A trillion weights do not. */
     opt = options_for(1e12);
     assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
-    assert_false(p.fits);
+    assert_false(p.inside.fits);
     assert_false(plan_is_good(&p));
     plan_deinit(&p);
     matrix_deinit(&m);
@@ -116,22 +118,22 @@ static void test_across_a_wan(void **state)
 
     make(&m, 4, 2, 0.05, 100e6);
     assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
-    assert_true(p.fits);
+    assert_true(p.inside.fits);
     assert_false(p.is_synchronous);
     /* 14 GB in two halves of 7 GB each way at 90 Mbit/s: more than 20 minutes for a step. */
     assert_int_equal(p.best, PLAN_HIERARCHICAL);
-    assert_true(p.each_step[p.best].seconds > 1200 && p.each_step[p.best].share > 0.9);
+    assert_true(p.average_s[p.best] > 1200 && p.average_share[p.best] > 0.9);
     x = p.exchange;
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
         assert_true(x[f].share <= 0.1 + 1e-9);
         /* One step less would be too much. */
-        assert_true(x[f].seconds / (x[f].seconds + (x[f].interval - 1) * p.step) > 0.1);
+        assert_true(x[f].seconds / (x[f].seconds + (x[f].interval - 1) * p.inside.step) > 0.1);
     }
     assert_true(x[PLAN_BF16].interval < x[PLAN_FP32].interval);
     assert_true(x[PLAN_INT8].interval < x[PLAN_BF16].interval);
     assert_true(x[PLAN_TOPK].interval < x[PLAN_INT8].interval && x[PLAN_TOPK].pays);
     /* The link carries all fragments in the interval. */
-    assert_true(p.fragments * p.fragment_s <= p.stream_interval * p.step + 1e-6);
+    assert_true(p.fragments * p.fragment_s <= p.stream_interval * p.inside.step + 1e-6);
     plan_format(&p, &out);
     assert_non_null(strstr(str_text(&out), "no: averaging gradients in each step"));
     assert_non_null(strstr(str_text(&out), "100 Mbit/s and 50 ms between"));
@@ -200,8 +202,9 @@ static void test_zones(void **state)
     plan_deinit(&p);
     prices.islands[0].zones = 2;
     assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
-    assert_true(fabs(p.zone_bytes / (2 * 1.5 * 14e9 * (p.cut.sharded ? 1.5 : 1) * p.steps_per_day) -
-                     1) < 1e-9);
+    assert_true(
+        fabs(p.zone_bytes / (2 * 1.5 * 14e9 * (p.inside.cut.sharded ? 1.5 : 1) * p.steps_per_day) -
+             1) < 1e-9);
     assert_true(fabs(p.zone_money - p.zone_bytes / 1e9 * 0.01) < 1e-6);
     plan_deinit(&p);
     matrix_deinit(&m);
@@ -220,7 +223,7 @@ static void test_syncs(void **state)
     opt.n_syncs = 2;
     assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     for (unsigned k = 0; k < PLAN_KIND_N; k++)
-        assert_true(p.syncs[0].kinds[k] == p.each_step[k].seconds);
+        assert_true(p.syncs[0].kinds[k] == p.average_s[k]);
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
         assert_true(p.syncs[1].exchange[f] == p.exchange[f].seconds);
         assert_true(p.syncs[0].exchange[f] < p.syncs[1].exchange[f]);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "train/names/ifname.h"
 
 /* ==== the list of findings =================================================================== */
@@ -19,17 +20,13 @@ static struct preflight_finding *add_finding(struct preflight_report *r, enum pr
     /* Takes the place of a finding for which there was no memory. Nobody reads it, because
      * preflight_assess() then fails. */
     static _Thread_local struct preflight_finding lost;
-    struct preflight_finding *items;
+    struct preflight_finding *items = sorted_open(r->items, r->n, sizeof(*items), r->n, &r->cap);
 
-    if (r->n == r->cap) {
-        items = realloc(r->items, (2 * r->cap + 16) * sizeof(*items));
-        if (!items) {
-            r->failed = true;
-            return &lost;
-        }
-        r->items = items;
-        r->cap = 2 * r->cap + 16;
+    if (!items) {
+        r->failed = true;
+        return &lost;
     }
+    r->items = items;
     r->items[r->n] = (struct preflight_finding){.fault = fault, .level = level, .a = a, .b = b};
     return &r->items[r->n++];
 }

@@ -214,11 +214,11 @@ bool preflight_loses(const struct preflight_pair *p);
  */
 uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n);
 
-/** preflight_fault_name() - the fault's name in the JSON, such as "mtu". */
-const char *preflight_fault_name(enum preflight_fault f);
+/** The names of faults in the JSON, such as "mtu". */
+extern const char *const preflight_fault_names[];
 
-/** preflight_level_name() - "ok", "note", "warn" or "no". */
-const char *preflight_level_name(enum preflight_level l);
+/** "ok", "note", "warn" and "no". */
+extern const char *const preflight_level_names[];
 
 /*
  * A report of preflight.h as JSON, and as text for people.

@@ -3,24 +3,15 @@
 
 #include "base/text.h"
 
-static const char *const fault_names[] = {
+const char *const preflight_fault_names[] = {
 #define X(id, name, help) name,
     PREFLIGHT_FAULTS(X)
 #undef X
 };
-static const char *const level_names[] = {"ok", "note", "warn", "no"};
+const char *const preflight_level_names[] = {"ok", "note", "warn", "no"};
 
-_Static_assert(sizeof(level_names) / sizeof(*level_names) == PREFLIGHT_LEVEL_N, "a name each");
-
-const char *preflight_fault_name(enum preflight_fault f)
-{
-    return fault_names[f];
-}
-
-const char *preflight_level_name(enum preflight_level l)
-{
-    return level_names[l];
-}
+_Static_assert(sizeof(preflight_level_names) / sizeof(*preflight_level_names) == PREFLIGHT_LEVEL_N,
+    "a name each");
 
 #define PAIRS_SHOWN 40 /* with more pairs the table would be too long to read */
 
@@ -34,8 +25,8 @@ static json_t *encode_finding(const struct preflight_finding *f, const struct pr
         (void)json_array_append_new(nodes, json_string(in->nodes[f->a].name));
     if (f->b != PREFLIGHT_NOBODY)
         (void)json_array_append_new(nodes, json_string(in->nodes[f->b].name));
-    return json_pack("{s:s, s:s, s:o, s:s, s:s}", "fault", preflight_fault_name(f->fault), "level",
-        preflight_level_name(f->level), "nodes", nodes, "text", f->text, "fix", f->fix);
+    return json_pack("{s:s, s:s, s:o, s:s, s:s}", "fault", preflight_fault_names[f->fault], "level",
+        preflight_level_names[f->level], "nodes", nodes, "text", f->text, "fix", f->fix);
 }
 
 static json_t *encode_way(const struct preflight_pair *p, unsigned way)
@@ -63,7 +54,7 @@ static json_t *encode_pair(const struct preflight_report *r, const struct prefli
 {
     return json_pack("{s:[s,s], s:s, s:s, s:b, s:[s,s], s:[o,o], s:o, s:o}", "nodes",
         in->nodes[p->a].name, in->nodes[p->b].name, "verdict",
-        preflight_level_name(r->pair_levels[index]), "path", p->idle[0].path, "tcpRestarts",
+        preflight_level_names[r->pair_levels[index]], "path", p->idle[0].path, "tcpRestarts",
         (int)preflight_restarts(p, &in->nodes[p->a], &in->nodes[p->b]), "congestion",
         p->idle[0].congestion, p->idle[1].congestion, "ways", encode_way(p, 0), encode_way(p, 1),
         "oneStream", preflight_encode_rates(p->has_bulk, &p->one), "streams",
@@ -90,7 +81,7 @@ json_t *preflight_encode(
                        ip_addr_format(&n->address, address), "present", (int)n->present, "facts",
                        n->present ? facts_encode(&n->facts) : json_null()));
     }
-    return json_pack("{s:s, s:f, s:o, s:o, s:o}", "verdict", preflight_level_name(r->level),
+    return json_pack("{s:s, s:f, s:o, s:o, s:o}", "verdict", preflight_level_names[r->level],
         "seconds", (double)elapsed / NSEC_PER_SEC, "findings", findings, "pairs", pairs, "nodes",
         nodes);
 }
@@ -106,8 +97,8 @@ static void format_findings(const struct preflight_report *r, struct str *out)
         const struct preflight_finding *f = &r->items[i];
 
         if (f->level > PREFLIGHT_NOTE || reported[f->fault] == 0) {
-            str_addf(out, "%-5s %s: %s.\n", preflight_level_name(f->level),
-                preflight_fault_name(f->fault), f->text);
+            str_addf(out, "%-5s %s: %s.\n", preflight_level_names[f->level],
+                preflight_fault_names[f->fault], f->text);
             if (f->fix[0] != '\0')
                 str_addf(out, "      fix: %s.\n", f->fix);
         }
@@ -124,7 +115,7 @@ static void format_pair(const struct preflight_report *r, const struct preflight
     const struct preflight_pair *p = &in->pairs[index];
     const struct idle_test *l = &p->idle[0];
 
-    str_addf(out, "%-5s %-14s %-14s %-7s", preflight_level_name(r->pair_levels[index]),
+    str_addf(out, "%-5s %-14s %-14s %-7s", preflight_level_names[r->pair_levels[index]],
         in->nodes[p->a].name, in->nodes[p->b].name, l->path[0] ? l->path : "-");
     if (!p->has_idle[0] || l->back == 0) {
         str_add(out, "       -       -       -\n");

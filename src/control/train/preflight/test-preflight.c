@@ -110,8 +110,8 @@ static void assess(struct mesh *m)
     preflight_report_deinit(&m->report);
     assert_int_equal(preflight_assess(&m->report, &m->in), 0);
     for (size_t i = 0; i < m->report.n; i++)
-        print_message("%s: %s: %s / %s\n", preflight_level_name(m->report.items[i].level),
-            preflight_fault_name(m->report.items[i].fault), m->report.items[i].text,
+        print_message("%s: %s: %s / %s\n", preflight_level_names[m->report.items[i].level],
+            preflight_fault_names[m->report.items[i].fault], m->report.items[i].text,
             m->report.items[i].fix);
 }
 

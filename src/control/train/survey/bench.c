@@ -247,8 +247,8 @@ struct bench_work {
     struct survey *s;               /* borrowed */
     const struct survey_plan *plan; /* borrowed */
     struct bench_pair *more;        /* borrowed; by pair; the results go there */
+    bool many;                      /* of the underlay: several streams, and not one */
     bool *has_port;                 /* owns; by member: has it opened a port on the underlay? */
-    bool *asked;                    /* owns; by pair: is it measured in this round? */
     bool *measured;                 /* owns; by pair: was there a result in this round? */
     struct order *orders;           /* owns; by pair; of this round */
     struct bulk *results;           /* owns; by pair; of this round */
@@ -256,47 +256,36 @@ struct bench_work {
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-/* Fills in the order of one pair; returns false when that pair is not to be measured. */
-typedef bool (*order_fn)(struct bench_work *w, size_t pair, enum order_direction way);
+/* Fills in the order of one pair, unless that pair is not to be measured. */
+typedef void (*order_fn)(struct bench_work *w, size_t pair, enum order_direction way);
 
-/* Takes the result of one pair from @results into @more. */
+/* Takes in the result of one pair. */
 typedef void (*take_fn)(struct bench_work *w, size_t pair);
 
-static void ask_round(
-    struct bench_work *w, size_t round, enum order_direction way, order_fn order, take_fn take)
-{
-    _cleanup_(freep) struct rounds_pair *pairs = calloc(w->s->n_nodes / 2 + 1, sizeof(*pairs));
-    size_t n = pairs ? survey_round(w->s, w->plan, round, pairs) : 0;
-
-    memset(w->asked, 0, w->s->n_pairs * sizeof(*w->asked));
-    for (size_t i = 0; i < n; i++) {
-        size_t index = rounds_index(w->s->n_nodes, pairs[i].a, pairs[i].b);
-
-        w->asked[index] = order(w, index, way);
-    }
-    survey_ask_bulk(w->s, w->asked, w->orders, w->results, w->measured);
-    for (size_t i = 0; i < w->s->n_pairs; i++) {
-        if (w->asked[i] && w->measured[i])
-            take(w, i);
-        free(w->orders[i].addrs);
-        w->orders[i] = (struct order)ORDER_NULL;
-    }
-}
-
+/* Measures all pairs in one direction, round by round. */
 static void ask_all(struct bench_work *w, enum order_direction way, order_fn order, take_fn take)
 {
-    for (size_t round = 0; round < survey_rounds(w->s, w->plan); round++)
-        ask_round(w, round, way, order, take);
+    _cleanup_(freep) struct rounds_pair *pairs = calloc(w->s->n_nodes / 2 + 1, sizeof(*pairs));
+
+    for (size_t round = 0; pairs && round < survey_rounds(w->s, w->plan); round++) {
+        size_t n = survey_round(w->s, w->plan, round, pairs);
+
+        memset(w->orders, 0, w->s->n_pairs * sizeof(*w->orders));
+        for (size_t i = 0; i < n; i++)
+            order(w, rounds_index(w->s->n_nodes, pairs[i].a, pairs[i].b), way);
+        survey_ask_bulk(w->s, w->orders, w->results, w->measured);
+        for (size_t i = 0; i < w->s->n_pairs; i++)
+            if (w->measured[i])
+                take(w, i);
+    }
 }
 
-static bool order_overlay(struct bench_work *w, size_t pair, enum order_direction way)
+static void order_overlay(struct bench_work *w, size_t pair, enum order_direction way)
 {
-    w->orders[pair] = (struct order){.kind = ORDER_BULK,
-        .streams = w->plan->streams,
-        .ms = survey_transfer_ms(w->plan, &w->s->pairs[pair]),
-        .bytes = w->plan->bytes,
-        .way = way};
-    return w->s->pairs[pair].has_bulk;
+    const struct preflight_pair *p = &w->s->pairs[pair];
+
+    if (p->has_bulk)
+        w->orders[pair] = survey_bulk_order(w->plan, p, w->plan->streams, way);
 }
 
 static void take_both(struct bench_work *w, size_t pair)
@@ -307,31 +296,22 @@ static void take_both(struct bench_work *w, size_t pair)
 
 /* ---- the underlay -------------------------------------------------------------------------- */
 
-static bool order_raw(struct bench_work *w, size_t pair, enum order_direction way, uint32_t streams)
+static void order_raw(struct bench_work *w, size_t pair, enum order_direction way)
 {
     const struct preflight_pair *p = &w->s->pairs[pair];
-    struct order *o = &w->orders[pair];
 
-    if (!p->has_bulk || !w->has_port[p->b])
-        return false;
-    (void)order_overlay(w, pair, way);
-    o->streams = streams;
-    o->underlay = true;
-    return true;
+    if (!p->has_bulk || !w->has_port[p->b] || (w->many && !w->more[pair].has_raw))
+        return;
+    w->orders[pair] = survey_bulk_order(w->plan, p, w->many ? w->plan->streams : 1, way);
+    w->orders[pair].underlay = true;
 }
 
-static bool order_raw_one(struct bench_work *w, size_t pair, enum order_direction way)
+static void take_raw(struct bench_work *w, size_t pair)
 {
-    return order_raw(w, pair, way, 1);
-}
+    struct bench_pair *more = &w->more[pair];
+    struct bulk *to = w->many ? &more->raw_many : &more->raw_one;
+    const struct bulk *result = &w->results[pair];
 
-static bool order_raw_many(struct bench_work *w, size_t pair, enum order_direction way)
-{
-    return w->more[pair].has_raw && order_raw(w, pair, way, w->plan->streams);
-}
-
-static void take_raw(struct bench_pair *more, struct bulk *to, const struct bulk *result)
-{
     if (result->why[0] != '\0') {
         memcpy(more->raw_why, result->why, sizeof(more->raw_why));
         return;
@@ -342,16 +322,6 @@ static void take_raw(struct bench_pair *more, struct bulk *to, const struct bulk
     if (result->in.bits_per_s > 0)
         to->in = result->in;
     memcpy(to->via, result->via, sizeof(to->via));
-}
-
-static void take_raw_one(struct bench_work *w, size_t pair)
-{
-    take_raw(&w->more[pair], &w->more[pair].raw_one, &w->results[pair]);
-}
-
-static void take_raw_many(struct bench_work *w, size_t pair)
-{
-    take_raw(&w->more[pair], &w->more[pair].raw_many, &w->results[pair]);
 }
 
 /* Has each member open a port on the underlay, which stays open during this session. */
@@ -500,25 +470,23 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
         .plan = plan,
         .more = more,
         .has_port = calloc(s->n_nodes + 1, sizeof(*w.has_port)),
-        .asked = calloc(s->n_pairs + 1, sizeof(*w.asked)),
         .measured = calloc(s->n_pairs + 1, sizeof(*w.measured)),
         .orders = calloc(s->n_pairs + 1, sizeof(*w.orders)),
         .results = calloc(s->n_pairs + 1, sizeof(*w.results))};
-    int r = w.has_port && w.asked && w.measured && w.orders && w.results ? 0 : -ENOMEM;
+    int r = w.has_port && w.measured && w.orders && w.results ? 0 : -ENOMEM;
 
     if (r == 0) {
         ask_all(&w, ORDER_BOTH, order_overlay, take_both);
         if (opt->underlay)
             open_ports(&w);
-        for (unsigned way = ORDER_OUT; opt->underlay && way <= ORDER_IN; way++)
-            ask_all(&w, (enum order_direction)way, order_raw_one, take_raw_one);
-        for (unsigned way = ORDER_OUT; opt->underlay && plan->streams > 1 && way <= ORDER_IN; way++)
-            ask_all(&w, (enum order_direction)way, order_raw_many, take_raw_many);
+        for (unsigned i = 0; opt->underlay && i < (plan->streams > 1 ? 4 : 2); i++) {
+            w.many = i >= 2;
+            ask_all(&w, i % 2 == 0 ? ORDER_OUT : ORDER_IN, order_raw, take_raw);
+        }
         for (unsigned i = 0; opt->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
             measure_allreduce(s, opt->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }
     free(w.has_port);
-    free(w.asked);
     free(w.measured);
     free(w.orders);
     free(w.results);

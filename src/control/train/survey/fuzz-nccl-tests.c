@@ -13,26 +13,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct nccl_tests *t = calloc(1, sizeof(*t));
     struct sweep *s = calloc(1, sizeof(*s));
     char *text = fuzz_text(data, len);
     struct str out = STR_NULL;
 
-    if (!t || !s)
+    if (!s)
         abort();
-    nccl_tests_take_all(t, text);
-    assert(t->n_sizes <= NCCL_TESTS_SIZES_MAX);
-    for (size_t i = 0; i < t->n_sizes; i++)
-        assert(isfinite(t->sizes[i].busbw) && isfinite(t->sizes[i].us) && t->sizes[i].busbw >= 0);
-    memcpy(s->sizes, t->sizes, sizeof(s->sizes));
-    s->n_sizes = t->n_sizes;
+    nccl_tests_take_all(s, text);
+    assert(s->n_sizes <= NCCL_TESTS_SIZES_MAX);
+    for (size_t i = 0; i < s->n_sizes; i++)
+        assert(isfinite(s->sizes[i].busbw) && isfinite(s->sizes[i].us) && s->sizes[i].busbw >= 0);
     s->is_done = true;
-    sweep_assess(s, NULL, 1e9, &t->log);
+    sweep_assess(s, NULL, 1e9);
     sweep_format(s, &out);
     assert(!strchr(str_text(&out), '\x1b'));
     str_deinit(&out);
     free(text);
     free(s);
-    free(t);
     return 0;
 }

@@ -194,8 +194,7 @@ static void ask_idle(
     }
 }
 
-void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *orders,
-    struct bulk *ret, bool *measured)
+void survey_ask_bulk(struct survey *s, const struct order *orders, struct bulk *ret, bool *measured)
 {
     _cleanup_(freep) struct order *given = calloc(s->n_nodes + 1, sizeof(*given));
     uint32_t longest = 0;
@@ -204,7 +203,7 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
     for (size_t i = 0; i < s->n_pairs && given; i++) {
         const struct preflight_pair *p = &s->pairs[i];
 
-        if (!asked[i] || !both_present(s, p->a, p->b))
+        if (orders[i].kind != ORDER_BULK || !both_present(s, p->a, p->b))
             continue;
         given[p->a] = orders[i];
         given[p->a].peer = s->nodes[p->b].address;
@@ -216,7 +215,7 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
     for (size_t i = 0; i < s->n_pairs; i++) {
         const json_t *answer = s->coordinator.items[s->pairs[i].a].answer;
 
-        if (asked[i] && given[s->pairs[i].a].kind == ORDER_BULK && answer)
+        if (orders[i].kind == ORDER_BULK && given[s->pairs[i].a].kind == ORDER_BULK && answer)
             measured[i] = bulk_decode(&ret[i], answer, NULL) == 0;
     }
 }
@@ -225,11 +224,18 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
 
 /* Eight round trips, so that slow start is over when the rate is taken; at least the plan's
  * duration, and at most eight times that. */
-uint32_t survey_transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p)
+struct order survey_bulk_order(const struct survey_plan *plan, const struct preflight_pair *p,
+    uint32_t streams, enum order_direction way)
 {
     uint32_t by_rtt = p->idle[0].rtt_median_us / 1000 * 8;
 
-    return by_rtt < plan->ms ? plan->ms : by_rtt > 8 * plan->ms ? 8 * plan->ms : by_rtt;
+    return (struct order){.kind = ORDER_BULK,
+        .streams = streams,
+        .ms = by_rtt < plan->ms       ? plan->ms
+              : by_rtt > 8 * plan->ms ? 8 * plan->ms
+                                      : by_rtt,
+        .bytes = plan->bytes,
+        .way = way};
 }
 
 /* Throughput is measured only where full-size TCP segments have passed from both members. */
@@ -244,28 +250,27 @@ static void keep_flow(struct flow *have, const struct flow *f)
         *have = *f;
 }
 
-/*
- * Measures the pairs in @asked in one direction and then in the other, with one stream or with
- * several (@many). Of repeated measurements of a direction the best is kept. @results and @measured
- * are room for one value of each pair.
- */
-static void ask_flows(struct survey *s, const struct survey_plan *plan, const bool *asked,
-    bool many, struct bulk *results, bool *measured)
+/* Measures the pairs in one direction and then in the other, with one stream or with several
+ * (@many). Of repeated measurements of a direction the best is kept. */
+static void ask_flows(struct survey *s, const struct survey_plan *plan,
+    const struct rounds_pair *pairs, size_t n, bool many)
 {
     _cleanup_(freep) struct order *orders = calloc(s->n_pairs + 1, sizeof(*orders));
+    _cleanup_(freep) struct bulk *results = calloc(s->n_pairs + 1, sizeof(*results));
+    _cleanup_(freep) bool *measured = calloc(s->n_pairs + 1, sizeof(*measured));
 
-    for (unsigned way = ORDER_OUT; orders && way <= ORDER_IN; way++) {
-        for (size_t i = 0; i < s->n_pairs; i++)
-            orders[i] = (struct order){.kind = ORDER_BULK,
-                .streams = many ? plan->streams : 1,
-                .ms = survey_transfer_ms(plan, &s->pairs[i]),
-                .bytes = plan->bytes,
-                .way = way};
-        survey_ask_bulk(s, asked, orders, results, measured);
+    for (unsigned way = ORDER_OUT; orders && results && measured && way <= ORDER_IN; way++) {
+        for (size_t k = 0; k < n; k++) {
+            size_t i = rounds_index(s->n_nodes, pairs[k].a, pairs[k].b);
+
+            if (is_fit(&s->pairs[i]))
+                orders[i] = survey_bulk_order(plan, &s->pairs[i], many ? plan->streams : 1, way);
+        }
+        survey_ask_bulk(s, orders, results, measured);
         for (size_t i = 0; i < s->n_pairs; i++) {
             struct bulk *to = many ? &s->pairs[i].many : &s->pairs[i].one;
 
-            if (!asked[i] || !measured[i])
+            if (!measured[i])
                 continue;
             s->pairs[i].has_bulk = true;
             keep_flow(&to->out, &results[i].out);
@@ -277,19 +282,9 @@ static void ask_flows(struct survey *s, const struct survey_plan *plan, const bo
 static void ask_bulk(
     struct survey *s, const struct survey_plan *plan, const struct rounds_pair *pairs, size_t n)
 {
-    _cleanup_(freep) bool *asked = calloc(2 * s->n_pairs + 1, sizeof(*asked));
-    _cleanup_(freep) struct bulk *results = calloc(s->n_pairs + 1, sizeof(*results));
-
-    if (!asked || !results)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        size_t index = rounds_index(s->n_nodes, pairs[i].a, pairs[i].b);
-
-        asked[index] = is_fit(&s->pairs[index]);
-    }
-    ask_flows(s, plan, asked, false, results, asked + s->n_pairs);
+    ask_flows(s, plan, pairs, n, false);
     if (plan->streams > 1)
-        ask_flows(s, plan, asked, true, results, asked + s->n_pairs);
+        ask_flows(s, plan, pairs, n, true);
 }
 
 size_t survey_rounds(const struct survey *s, const struct survey_plan *plan)

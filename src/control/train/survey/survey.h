@@ -91,8 +91,9 @@ struct preflight_input survey_input(const struct survey *s);
  */
 int survey_matrix(const struct survey *s, struct matrix *ret);
 
-/** survey_transfer_ms() - duration of a transfer of that pair: long enough for its round trip. */
-uint32_t survey_transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p);
+/** survey_bulk_order() - to measure that pair's throughput, for long enough for its round trip. */
+struct order survey_bulk_order(const struct survey_plan *plan, const struct preflight_pair *p,
+    uint32_t streams, enum order_direction way);
 
 /** survey_rounds() - in how many rounds throughput is measured. */
 size_t survey_rounds(const struct survey *s, const struct survey_plan *plan);
@@ -109,10 +110,10 @@ size_t survey_round(
 
 /**
  * survey_ask_bulk() - measure the throughput of some pairs at the same time
- * @asked:	by pair: is it to be measured? Each member may be in one such pair at most
- * @orders:	by pair: a BULK order, whose peer is filled in here
+ * @orders:	by pair: a BULK order, whose peer is filled in here, or ORDER_NONE: it is not
+ *measured; each member may be in one such pair at most
  * @ret:	by pair: the result; set only where @measured is true
  * @measured:	by pair: set to whether there is a result
  */
-void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *orders,
-    struct bulk *ret, bool *measured);
+void survey_ask_bulk(
+    struct survey *s, const struct order *orders, struct bulk *ret, bool *measured);

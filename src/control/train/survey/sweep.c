@@ -28,8 +28,7 @@ static double sweep_best(const struct sweep *s)
     return best;
 }
 
-void sweep_assess(
-    struct sweep *s, const struct fabric_report *machine, double rate, const struct nccl_log *log)
+void sweep_assess(struct sweep *s, const struct fabric_report *machine, double rate)
 {
     struct str out = STR_NULL;
 
@@ -42,7 +41,7 @@ void sweep_assess(
         s->expected = verdict_expect_plain(rate);
     }
     s->verdict = verdict_assess(s->has_expectation ? &s->expected : NULL,
-        s->by_nccl ? machine : NULL, sweep_best(s), log, &out);
+        s->by_nccl ? machine : NULL, sweep_best(s), &s->log, &out);
     if (s->is_wrong) {
         s->verdict = VERDICT_FAIL;
         str_deinit(&out);
@@ -69,7 +68,7 @@ json_t *sweep_encode(const struct sweep *s)
             sizes, json_pack("{s:I, s:f, s:f, s:f}", "bytes", (json_int_t)s->sizes[i].bytes, "us",
                        s->sizes[i].us, "algGBps", s->sizes[i].algbw, "busGBps", s->sizes[i].busbw));
     return json_pack("{s:s, s:o, s:s, s:s, s:f, s:o, s:o, s:s, s:s}", "by",
-        s->by_nccl ? "nccl-tests" : "tcp", "sizes", sizes, "why", s->why, "network", s->network,
+        s->by_nccl ? "nccl-tests" : "tcp", "sizes", sizes, "why", s->why, "network", s->log.network,
         "bestBusGBps", sweep_best(s), "leastBusGBps",
         s->has_expectation ? json_real(s->expected.least) : json_null(), "usualBusGBps",
         s->has_expectation ? json_real(s->expected.usual) : json_null(), "verdict",
@@ -85,8 +84,8 @@ void sweep_format(const struct sweep *s, struct str *out)
         return;
     str_addf(out, "all-reduce, by %s%s%s\n  %11s %14s %14s %14s\n",
         s->by_nccl ? "nccl-tests" : "a ring over TCP on the overlay",
-        s->network[0] != '\0' ? ", NCCL's network " : "", s->network, "size", "us", "algbw GB/s",
-        "busbw GB/s");
+        s->log.network[0] != '\0' ? ", NCCL's network " : "", s->log.network, "size", "us",
+        "algbw GB/s", "busbw GB/s");
     for (size_t i = 0; i < s->n_sizes; i++) {
         uint64_t size = s->sizes[i].bytes;
         size_t unit = 0;
@@ -141,7 +140,7 @@ static bool read_way(
     return true;
 }
 
-static void take_size(struct nccl_tests *t, char *words[], size_t n)
+static void take_size(struct sweep *s, char *words[], size_t n)
 {
     bool is_new = n == HEAD_NEW + 2 * WAY_COLUMNS;
     size_t head = is_new ? HEAD_NEW : HEAD_OLD;
@@ -149,37 +148,19 @@ static void take_size(struct nccl_tests *t, char *words[], size_t n)
     struct nccl_tests_size in = {.bytes = 0};
     double bytes;
 
-    if ((!is_new && n != HEAD_OLD + 2 * WAY_COLUMNS) || t->n_sizes == NCCL_TESTS_SIZES_MAX ||
+    if ((!is_new && n != HEAD_OLD + 2 * WAY_COLUMNS) || s->n_sizes == NCCL_TESTS_SIZES_MAX ||
         !read_figure(&bytes, words[0]) || bytes > 1e15 ||
-        !read_way(&out, is_new, words + head, &t->is_wrong) ||
-        !read_way(&in, is_new, words + head + WAY_COLUMNS, &t->is_wrong))
+        !read_way(&out, is_new, words + head, &s->is_wrong) ||
+        !read_way(&in, is_new, words + head + WAY_COLUMNS, &s->is_wrong))
         return;
     if (in.busbw > out.busbw)
         out = in;
     out.bytes = (uint64_t)bytes;
-    t->sizes[t->n_sizes++] = out;
-}
-
-/* "# Avg bus bandwidth    : 22.4215", "# Out of bounds values : 0 OK", "#  Rank  0 Group  0 ...".
- */
-static void take_remark(struct nccl_tests *t, const char *line)
-{
-    static const char average[] = "Avg bus bandwidth";
-    const char *found = strstr(line, average);
-    const char *colon = found ? strchr(found, ':') : NULL;
-    double v = colon ? strtod(colon + 1, NULL) : 0;
-
-    if (v > 0 && v <= FIGURE_MAX)
-        t->average = v;
-    if (strstr(line, "Out of bounds values") && strstr(line, "FAILED"))
-        t->is_wrong = true;
-    line += strspn(line, "# \t");
-    if (strncmp(line, "Rank ", 5) == 0 && strstr(line, " device ") && t->n_ranks < UINT16_MAX)
-        t->n_ranks++;
+    s->sizes[s->n_sizes++] = out;
 }
 
 /* Take in a line, without its newline. */
-static void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
+static void nccl_tests_take(struct sweep *s, const char *line, size_t len)
 {
     char text[LINE_MAX_BYTES];
     char *words[WORDS_MAX];
@@ -189,7 +170,7 @@ static void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
     char *tag;
 
     if (memmem(line, len, " NCCL ", 6)) {
-        (void)nccl_log_take(&t->log, line, len);
+        (void)nccl_log_take(&s->log, line, len);
         return;
     }
     len = len < sizeof(text) - 1 ? len : sizeof(text) - 1;
@@ -200,33 +181,24 @@ static void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
         start = tag + 2;
     start += strspn(start, " \t");
     if (start[0] == '#') {
-        take_remark(t, start);
+        /* "# Out of bounds values : 0 OK". */
+        s->is_wrong |= strstr(start, "Out of bounds values") && strstr(start, "FAILED");
     } else if (start[0] >= '0' && start[0] <= '9') {
         for (char *word = strtok_r(start, " \t\r", &rest); word && n_words < WORDS_MAX;
              word = strtok_r(NULL, " \t\r", &rest))
             words[n_words++] = word;
-        take_size(t, words, n_words);
+        take_size(s, words, n_words);
     }
 }
 
-void nccl_tests_take_all(struct nccl_tests *t, const char *text)
+void nccl_tests_take_all(struct sweep *s, const char *text)
 {
     while (*text != '\0') {
         size_t len = strcspn(text, "\n");
 
-        nccl_tests_take(t, text, len);
+        nccl_tests_take(s, text, len);
         text += len + (text[len] == '\n');
     }
-}
-
-const struct nccl_tests_size *nccl_tests_best(const struct nccl_tests *t)
-{
-    const struct nccl_tests_size *best = NULL;
-
-    for (size_t i = 0; i < t->n_sizes; i++)
-        if (!best || t->sizes[i].busbw > best->busbw)
-            best = &t->sizes[i];
-    return best;
 }
 
 /* ==== all_reduce_perf by mpirun ============================================================== */
@@ -316,8 +288,7 @@ static int add_command(struct arguments *a, char *copy, struct err *e)
     return n > 0 ? 0 : err_set(e, -EINVAL, "the command is empty");
 }
 
-static int run_it(
-    const struct arguments *a, struct sweep *ret, struct nccl_tests *tests, struct err *e)
+static int run_it(const struct arguments *a, struct sweep *ret, struct err *e)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
     const struct capture_options opt = {
@@ -327,8 +298,8 @@ static int run_it(
 
     if (r != 0)
         return r;
-    nccl_tests_take_all(tests, str_text(&out));
-    if (tests->n_sizes == 0) {
+    nccl_tests_take_all(ret, str_text(&out));
+    if (ret->n_sizes == 0) {
         const char *last = str_text(&out);
 
         for (const char *line = last; (line = strchr(line, '\n')) && *++line != '\0';)
@@ -338,14 +309,10 @@ static int run_it(
             "%.*s",
             a->items[0], status, (int)strcspn(last, "\n"), last);
     }
-    memcpy(ret->sizes, tests->sizes, sizeof(ret->sizes));
-    ret->n_sizes = tests->n_sizes;
     ret->is_done = true;
     ret->by_nccl = true;
-    (void)snprintf(ret->network, sizeof(ret->network), "%s", tests->log.network);
-    ret->is_wrong = tests->is_wrong;
     /* Wrong sums end it with a status, too. */
-    if (!tests->is_wrong && status != 0)
+    if (!ret->is_wrong && status != 0)
         (void)snprintf(ret->why, sizeof(ret->why), "it ended with status %d", status);
     return 0;
 }
@@ -376,8 +343,8 @@ static int open_hostfile(const struct str *hosts, struct err *e)
     return fd;
 }
 
-static int run_with(const struct sweep_nccl *what, const struct run *run, struct sweep *ret,
-    struct nccl_tests *tests, struct err *e)
+static int run_with(
+    const struct sweep_nccl *what, const struct run *run, struct sweep *ret, struct err *e)
 {
     static const char *const options[] = {"-b", "8", "-e", "1G", "-f", "2", "-g"};
     const char *command = what->command ? what->command : sweep_nccl_find();
@@ -401,11 +368,10 @@ static int run_with(const struct sweep_nccl *what, const struct run *run, struct
     for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
         add_word(&a, options[i]);
     add_word(&a, "1");
-    return run_it(&a, ret, tests, e);
+    return run_it(&a, ret, e);
 }
 
-int sweep_nccl_run(
-    const struct sweep_nccl *what, struct sweep *ret, struct nccl_tests *tests, struct err *e)
+int sweep_nccl_run(const struct sweep_nccl *what, struct sweep *ret, struct err *e)
 {
     static struct run run; /* large */
     char *words[] = {(char *)"mpirun", NULL};
@@ -415,7 +381,7 @@ int sweep_nccl_run(
     if (r != 0)
         return r;
     ret->crosses = !run.uses_fabric;
-    return run_with(what, &run, ret, tests, e);
+    return run_with(what, &run, ret, e);
 }
 
 /* ==== is it what such a machine gives? ======================================================= */

@@ -40,20 +40,10 @@ struct nccl_tests_size {
     double busbw; /* likewise */
 };
 
-struct nccl_tests {
-    struct nccl_tests_size sizes[NCCL_TESTS_SIZES_MAX]; /* in the order of the lines */
-    size_t n_sizes;
-    unsigned n_ranks; /* as listed under "Using devices" */
-    double average;   /* "Avg bus bandwidth", GB/s; 0: not said */
-    bool is_wrong;    /* some sums were wrong */
-    struct nccl_log log;
-};
+struct sweep;
 
 /** nccl_tests_take_all() - take in a whole output; @text ends with a zero. */
-void nccl_tests_take_all(struct nccl_tests *t, const char *text);
-
-/** nccl_tests_best() - the size with the highest bus bandwidth; NULL: there is none. Borrowed. */
-const struct nccl_tests_size *nccl_tests_best(const struct nccl_tests *t);
+void nccl_tests_take_all(struct sweep *s, const char *text);
 
 /*
  * What bus bandwidth a machine of a type is expected to give an all-reduce, and whether
@@ -112,12 +102,12 @@ enum verdict verdict_assess(const struct verdict_expectation *expected,
 struct sweep {
     bool is_done; /* it was asked for */
     bool by_nccl; /* by nccl-tests; else over TCP on the overlay */
-    struct nccl_tests_size sizes[NCCL_TESTS_SIZES_MAX];
+    struct nccl_tests_size sizes[NCCL_TESTS_SIZES_MAX]; /* in the order of the lines */
     size_t n_sizes;
     bool is_wrong; /* some sums were wrong */
     bool crosses;  /* NCCL was kept from the fabric, since not all members are in one island */
-    char why[SWEEP_WHY_MAX];         /* why it did not come to the last size; "" if it did */
-    char network[NCCL_LOG_TEXT_MAX]; /* that NCCL used; "": not said, or it was not NCCL */
+    char why[SWEEP_WHY_MAX]; /* why it did not come to the last size; "" if it did */
+    struct nccl_log log;     /* what NCCL has said; all zero: it was not NCCL */
     bool has_expectation;
     struct verdict_expectation expected;
     enum verdict verdict;
@@ -129,10 +119,8 @@ struct sweep {
  * @machine:	this node's; NULL: not known. Nothing is expected of it where the sweep crosses
  * islands
  * @rate:	bit/s of the slowest pair, for a sweep over TCP; 0: not measured
- * @log:	NCCL's; NULL: it was not NCCL
  */
-void sweep_assess(
-    struct sweep *s, const struct fabric_report *machine, double rate, const struct nccl_log *log);
+void sweep_assess(struct sweep *s, const struct fabric_report *machine, double rate);
 
 /** sweep_encode() - as JSON: a new reference; null when no sweep was asked for. NULL: no memory. */
 json_t *sweep_encode(const struct sweep *s);
@@ -160,12 +148,10 @@ const char *sweep_nccl_find(void);
 
 /**
  * sweep_nccl_run() - run it
- * @ret:	all zero; its sizes are filled in
- * @tests:	all zero; likewise, with what NCCL's log has said
+ * @ret:	all zero; its sizes are filled in, and what NCCL's log has said
  *
  * Blocks for some minutes, and for a quarter of an hour at most.
  *
  * Return: 0; or non-zero with words: it could not be run, or it has printed no size.
  */
-int sweep_nccl_run(
-    const struct sweep_nccl *what, struct sweep *ret, struct nccl_tests *tests, struct err *e);
+int sweep_nccl_run(const struct sweep_nccl *what, struct sweep *ret, struct err *e);

@@ -20,7 +20,6 @@
 #include "os/file.h"
 #include "train/survey/sweep.h"
 
-static struct nccl_tests tests;
 static struct sweep sweep;
 
 /* Reads a recorded output, and judges it for the machine. */
@@ -31,17 +30,13 @@ static void assess(const char *name, const struct fabric_report *machine)
 
     (void)snprintf(
         path, sizeof(path), "%s/test/corpus/nccl-tests/%s", getenv("WEFT_SOURCE_ROOT"), name);
-    memset(&tests, 0, sizeof(tests));
     memset(&sweep, 0, sizeof(sweep));
     assert_int_equal(statefile_read(path, 1 << 20, &text, NULL, NULL), 0);
-    nccl_tests_take_all(&tests, text);
+    nccl_tests_take_all(&sweep, text);
     free(text);
-    memcpy(sweep.sizes, tests.sizes, sizeof(sweep.sizes));
-    sweep.n_sizes = tests.n_sizes;
     sweep.is_done = true;
     sweep.by_nccl = true;
-    sweep.is_wrong = tests.is_wrong;
-    sweep_assess(&sweep, machine, 0, &tests.log);
+    sweep_assess(&sweep, machine, 0);
 }
 
 static const struct fabric_report p4d = {
@@ -52,14 +47,11 @@ static const struct fabric_report p5 = {
 static void test_a_machine_as_it_should_be(void **state)
 {
     assess("p5-efa", &p5);
-    assert_int_equal(tests.n_sizes, 28);
-    assert_int_equal(tests.n_ranks, 16);
-    assert_int_equal(tests.sizes[0].bytes, 8);
-    assert_int_equal(tests.sizes[27].bytes, 1 << 30);
-    assert_string_equal(tests.log.network, "Libfabric");
-    assert_false(tests.is_wrong);
-    assert_true(tests.average > 86.2 && tests.average < 86.4);
-    assert_ptr_equal(nccl_tests_best(&tests), &tests.sizes[27]);
+    assert_int_equal(sweep.n_sizes, 28);
+    assert_int_equal(sweep.sizes[0].bytes, 8);
+    assert_int_equal(sweep.sizes[27].bytes, 1 << 30);
+    assert_string_equal(sweep.log.network, "Libfabric");
+    assert_false(sweep.is_wrong);
     assert_int_equal(sweep.verdict, VERDICT_PASS);
     assert_non_null(strstr(sweep.text, "pass: 347.7 GB/s of bus bandwidth, and p5.48xlarge gives "
                                        "about 350, 300 at the least (EC2 User Guide"));
@@ -68,17 +60,17 @@ static void test_a_machine_as_it_should_be(void **state)
 static void test_the_fabric_is_off(void **state)
 {
     assess("p4d-tcp", &p4d);
-    assert_int_equal(tests.n_sizes, 28);
+    assert_int_equal(sweep.n_sizes, 28);
     assert_int_equal(sweep.verdict, VERDICT_FAIL);
     assert_non_null(strstr(sweep.text, "fail: 3.1 GB/s"));
     assert_non_null(strstr(sweep.text, "; EFA is off, this is TCP: NET/IB : No device found."));
     /* NCCL has not said it. */
-    memset(&tests.log, 0, sizeof(tests.log));
-    sweep_assess(&sweep, &p4d, 0, &tests.log);
+    memset(&sweep.log, 0, sizeof(sweep.log));
+    sweep_assess(&sweep, &p4d, 0);
     assert_non_null(strstr(sweep.text, "; EFA seems to be off, this is TCP"));
     /* Across islands it is to be. */
     sweep.crosses = true;
-    sweep_assess(&sweep, &p4d, 0, &tests.log);
+    sweep_assess(&sweep, &p4d, 0);
     assert_int_equal(sweep.verdict, VERDICT_NONE);
     assert_null(strstr(sweep.text, "off"));
 }
@@ -97,17 +89,16 @@ static void test_slow_is_not_off(void **state)
 static void test_columns(void **state)
 {
     assess("old-columns", NULL);
-    assert_int_equal(tests.n_sizes, 18);
-    assert_false(tests.is_wrong);
-    assert_true(tests.sizes[17].busbw > 8 && tests.sizes[17].us > 100);
+    assert_int_equal(sweep.n_sizes, 18);
+    assert_false(sweep.is_wrong);
+    assert_true(sweep.sizes[17].busbw > 8 && sweep.sizes[17].us > 100);
     assert_int_equal(sweep.verdict, VERDICT_NONE);
     assess("wrong", NULL);
-    assert_true(tests.is_wrong);
+    assert_true(sweep.is_wrong);
     assert_int_equal(sweep.verdict, VERDICT_FAIL);
     assert_string_equal(sweep.text, "fail: some sums were wrong");
     assess("odd", NULL);
-    assert_int_equal(tests.n_sizes, 1);
-    assert_int_equal(tests.average, 0);
+    assert_int_equal(sweep.n_sizes, 1);
 }
 
 static void test_expectations(void **state)
@@ -132,9 +123,9 @@ static void test_a_plain_network(void **state)
     sweep.is_done = true;
     sweep.sizes[0] = (struct nccl_tests_size){.bytes = 1 << 30, .us = 1, .busbw = 0.1};
     sweep.n_sizes = 1;
-    sweep_assess(&sweep, &p5, 1e9, NULL);
+    sweep_assess(&sweep, &p5, 1e9);
     assert_int_equal(sweep.verdict, VERDICT_PASS);
-    sweep_assess(&sweep, &p5, 1e10, NULL);
+    sweep_assess(&sweep, &p5, 1e10);
     assert_string_equal(sweep.text,
         "fail: 0.1 GB/s of bus bandwidth, and this network gives about 1.125, 0.625 at the least "
         "(the rate that was measured between the slowest pair)");

@@ -56,10 +56,9 @@ static const char *const warning =
 
 static int print_json(const struct addrmap *m)
 {
-    json_t *all = json_pack("{s:[], s:[]}", "map", "leftOut");
+    json_auto_t *all = json_pack("{s:[], s:[]}", "map", "leftOut");
     char from[IP_ADDR_TEXT_MAX];
     char to[IP_ADDR_TEXT_MAX];
-    int r;
 
     for (size_t i = 0; i < m->n; i++)
         (void)json_array_append_new(json_object_get(all, "map"),
@@ -69,9 +68,7 @@ static int print_json(const struct addrmap *m)
     for (size_t i = 0; i < m->n_gaps; i++)
         (void)json_array_append_new(json_object_get(all, "leftOut"),
             json_pack("{s:s, s:s}", "node", m->gaps[i].node, "why", m->gaps[i].why));
-    r = admin_print_json(usage.command, all);
-    json_decref(all);
-    return r;
+    return admin_print_json(usage.command, all);
 }
 
 static int print_map(void)

@@ -131,9 +131,8 @@ static int ask(const struct admin_target *t, const char *command, const char *me
     struct err e = ERR_NULL;
     struct target_texts texts = {.token = ""};
     bool is_lost;
-    int r;
+    int r = make_target(&target, t, &texts, &e);
 
-    r = make_target(&target, t, &texts, &e);
     if (r < 0)
         return cmd_refuse(command, "%s", err_text(&e));
     r = client_call(&target, method, path, body, ADMIN_TIMEOUT_MS, &answer, &e);
@@ -167,11 +166,10 @@ int admin_find(
 int admin_put(const struct admin_target *t, const char *command, const char *path,
     const json_t *body, bool *ret_written)
 {
-    struct client_answer answer = CLIENT_ANSWER_NULL;
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     int status = ask(t, command, "PUT", path, body, 409, &answer);
 
     *ret_written = answer.status != 409;
-    client_answer_deinit(&answer);
     return status;
 }
 
@@ -402,10 +400,9 @@ static const struct option_usage rotate_usage = {
 static int admin_rotate(int argc, char **argv)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    int status;
-
-    status = admin_call(
+    int status = admin_call(
         &arg.target, rotate_usage.command, "POST", "/v1/admin-token-file", NULL, &answer);
+
     if (status == CMD_OK)
         (void)printf(
             "a new token is in %s on the hub's machine\n", admin_field(answer.body, NULL, "path"));

@@ -109,7 +109,7 @@ static const struct option_usage usage = {
 static int renew_engine(void)
 {
     struct err e = ERR_NULL;
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     bool renewed;
 
     if (agent_ask(arg.config.socket_path, "POST", "/v1/engine", RENEW_TIMEOUT_MS, &answer, &e) != 0)
@@ -118,7 +118,6 @@ static int renew_engine(void)
     (void)printf(renewed ? "The data plane of %s runs anew.\n"
                          : "%s is the kernel's: it has no process to replace.\n",
         admin_field(answer, NULL, "interface"));
-    json_decref(answer);
     return CMD_OK;
 }
 

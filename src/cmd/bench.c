@@ -108,11 +108,10 @@ static int print_history(void)
 static int keep(const struct bench *b)
 {
     _cleanup_(str_deinit) struct str svg = STR_NULL;
-    json_t *summary = bench_summarise(b);
+    json_auto_t *summary = bench_summarise(b);
     struct err e = ERR_NULL;
     int r = bench_history_add(arg.state_dir, summary, &e);
 
-    json_decref(summary);
     if (r < 0)
         (void)cmd_fail("bench", "this run is not remembered: %s", err_text(&e));
     if (!arg.svg)
@@ -126,7 +125,7 @@ static int keep(const struct bench *b)
 static int report(struct measure *m, struct bench *b)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    json_t *json;
+    json_auto_t *json = NULL;
     int status;
     int kept;
 
@@ -143,7 +142,6 @@ static int report(struct measure *m, struct bench *b)
     json = arg.target.nodes ? NULL : bench_encode(b);
     if (json)
         measure_keep("bench", arg.state_dir, json);
-    json_decref(json);
     if (status == CMD_OK)
         status = kept;
     if (status == CMD_OK && (bench_failures(b) > 0 || b->sweep.verdict == VERDICT_FAIL))

@@ -52,12 +52,11 @@ static const struct option_usage usage = {
 static int make_path(char *ret, size_t cap, struct err *e)
 {
     int32_t until = traffic_day(clock_wall_s());
-    int32_t since;
     char first[TRAFFIC_DAY_TEXT_MAX];
     char last[TRAFFIC_DAY_TEXT_MAX];
     int r = arg.until ? traffic_day_parse(&until, arg.until, e) : 0;
+    int32_t since = until - (int32_t)arg.days + 1;
 
-    since = until - (int32_t)arg.days + 1;
     if (r == 0 && arg.since)
         r = traffic_day_parse(&since, arg.since, e);
     if (r != 0)

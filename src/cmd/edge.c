@@ -68,7 +68,7 @@ static int edge_set(int argc, char **argv)
     char name[OBJECT_NAME_MAX + 1];
     char path[256];
     const char *rate;
-    json_t *edge;
+    json_auto_t *edge = NULL;
     int status;
 
     if (strcmp(arg.a, arg.b) == 0)
@@ -84,7 +84,6 @@ static int edge_set(int argc, char **argv)
     if (!edge)
         return cmd_fail(usage.command, "out of memory, or --rate is not text");
     status = admin_call(&arg.target, usage.command, "PUT", path, edge, &after);
-    json_decref(edge);
     if (status != CMD_OK)
         return status;
     rate = admin_field(after.body, "spec", "rate");

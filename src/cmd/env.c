@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "os/file.h"
 #include "train/job/run.h"
 #include "train/names/members.h"
 #include "train/profile/nccl_log.h"
@@ -83,7 +84,7 @@ static int assess_log(const char *path)
     struct nccl_log log = {.n_lines = 0};
     enum nccl_log_verdict verdict;
     char line[4096];
-    FILE *f = fopen(path, "re");
+    _cleanup_(fclosep) FILE *f = fopen(path, "re");
     int error;
 
     if (!f)
@@ -91,7 +92,6 @@ static int assess_log(const char *path)
     while (fgets(line, sizeof(line), f) && nccl_log_take(&log, line, strcspn(line, "\n")))
         ;
     error = ferror(f) ? errno : 0;
-    (void)fclose(f);
     if (error != 0)
         return cmd_fail("env", "--nccl-log %s: %s", path, strerror(error));
     fabric_read_here(&fabric, FABRIC_VIEW_JOB, METADATA_MS);
@@ -105,18 +105,16 @@ static int assess_log(const char *path)
 static int print_hostfile(void)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    struct members members = MEMBERS_NULL;
+    _cleanup_(members_deinit) struct members members = MEMBERS_NULL;
     struct err e = ERR_NULL;
-    json_t *status = NULL;
+    json_auto_t *status = NULL;
     int r = agent_ask(arg.opt.socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
 
     if (r == 0)
         r = members_decode(&members, status, NULL, MEMBERS_MAX, &e);
-    json_decref(status);
     if (r != 0)
         return cmd_fail("env", "%s", err_text(&e));
     (void)members_hostfile(&members, &out);
-    members_deinit(&members);
     return cmd_print("env", str_text(&out));
 }
 

@@ -47,10 +47,9 @@ static int hub_backup(int argc, char **argv)
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct err e = ERR_NULL;
     const char *path;
-    int status;
     int r;
+    int status = admin_call(&arg.target, backup_usage.command, "POST", "/v1/backup", NULL, &answer);
 
-    status = admin_call(&arg.target, backup_usage.command, "POST", "/v1/backup", NULL, &answer);
     if (status != CMD_OK)
         return status;
     path = admin_field(answer.body, NULL, "path");

@@ -51,40 +51,33 @@ static int add_measured(struct islands_facts *facts)
 {
     char path[PATH_MAX];
     struct stat st;
-    json_t *json;
-    int r;
+    json_auto_t *json = NULL;
 
     if (snprintf(path, sizeof(path), "%s/" JOB_PLAN_MEASURED, arg.state_dir) >= PATH_MAX ||
         stat(path, &st) < 0 || st.st_size > MEASURED_MAX ||
         clock_wall_s() - st.st_mtime > MEASURED_AGE_S)
         return 0;
     json = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-    r = islands_facts_add_measured(facts, json);
-    json_decref(json);
-    return r;
+    return islands_facts_add_measured(facts, json);
 }
 
 /* Gives the islands of the network as JSON; NULL: no memory. */
 static json_t *find(const json_t *status)
 {
-    struct islands islands = ISLANDS_NULL;
-    struct islands_facts facts;
-    json_t *json = NULL;
+    _cleanup_(islands_deinit) struct islands islands = ISLANDS_NULL;
+    _cleanup_(islands_facts_deinit) struct islands_facts facts = {.n_nodes = 0};
 
-    if (islands_facts_of_status(&facts, status) < 0)
+    if (islands_facts_of_status(&facts, status) < 0 || add_measured(&facts) < 0 ||
+        islands_find(&islands, &facts) < 0)
         return NULL;
-    if (add_measured(&facts) == 0 && islands_find(&islands, &facts) == 0)
-        json = islands_encode(&islands, &facts);
-    islands_deinit(&islands);
-    islands_facts_deinit(&facts);
-    return json;
+    return islands_encode(&islands, &facts);
 }
 
 int cmd_islands(int argc, char **argv)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
     struct err e = ERR_NULL;
-    json_t *status_json = NULL;
+    json_auto_t *status_json = NULL;
     json_t *islands;
     int status;
 
@@ -93,7 +86,6 @@ int cmd_islands(int argc, char **argv)
     if (agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status_json, &e) != 0)
         return cmd_fail("islands", "%s", err_text(&e));
     islands = find(status_json);
-    json_decref(status_json);
     if (!islands)
         return cmd_fail("islands", "no memory");
     if (!arg.json)

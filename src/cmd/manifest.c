@@ -251,8 +251,7 @@ static int add_document(json_t *objects, yaml_document_t *doc, const char *name,
 {
     struct place at = {.name = name, .doc = doc, .e = e};
     yaml_node_t *root = yaml_document_get_root_node(doc);
-    json_t *object;
-    int r;
+    json_auto_t *object = NULL;
 
     /* Nothing between two "---": templates leave such documents behind. */
     if (root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0 &&
@@ -263,9 +262,7 @@ static int add_document(json_t *objects, yaml_document_t *doc, const char *name,
     object = convert(&at, root, 0);
     if (!object)
         return e->code ? e->code : -ENOMEM;
-    r = append(objects, object, &at, &root->start_mark);
-    json_decref(object);
-    return r;
+    return append(objects, object, &at, &root->start_mark);
 }
 
 static int load_documents(json_t *objects, yaml_parser_t *parser, const char *name, struct err *e)

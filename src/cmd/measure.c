@@ -101,7 +101,7 @@ static int prove(void *ctx, const struct order *session, const struct coordinato
 int measure_open(struct measure *m, const char *command, const struct measure_target *target)
 {
     struct err e = ERR_NULL;
-    json_t *status = NULL;
+    json_auto_t *status = NULL;
     int r;
 
     (void)signal(SIGPIPE, SIG_IGN);
@@ -109,7 +109,6 @@ int measure_open(struct measure *m, const char *command, const struct measure_ta
     r = agent_ask(target->socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
     if (r == 0)
         r = members_decode(&m->members, status, target->nodes, SURVEY_NODES_MAX, &e);
-    json_decref(status);
     if (r != 0)
         return cmd_fail(command, "%s", err_text(&e));
     (void)snprintf(

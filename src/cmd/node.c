@@ -563,15 +563,13 @@ static int print_json(const struct snapshot *s, const char *text)
     char a4[IP_ADDR_TEXT_MAX];
     char a6[IP_ADDR_TEXT_MAX];
     char key[X25519_BASE64_MAX];
-    json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", s->self, "network",
+    json_auto_t *json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", s->self, "network",
         s->network.meta.name, "address4", ip_addr_format(&node->address4, a4), "address6",
         ip_addr_format(&node->address6, a6), "publicKey", x25519_public_format(&node->key, key),
         "config", text);
-    int status =
-        json ? admin_print_json(add_usage.command, json) : cmd_fail(add_usage.command, "no memory");
 
-    json_decref(json);
-    return status;
+    return json ? admin_print_json(add_usage.command, json)
+                : cmd_fail(add_usage.command, "no memory");
 }
 
 static int print_qr(const char *text)

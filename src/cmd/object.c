@@ -262,7 +262,7 @@ static int object_path(char ret[static OBJECT_PATH_MAX], const json_t *object, s
  * meant? */
 static int check_objects(const json_t *objects, struct err *e)
 {
-    json_t *seen = json_object();
+    json_auto_t *seen = json_object();
     char path[OBJECT_PATH_MAX];
     const json_t *object;
     int r = seen ? 0 : -ENOMEM;
@@ -277,7 +277,6 @@ static int check_objects(const json_t *objects, struct err *e)
         if (r == 0 && json_object_set_new(seen, path, json_true()) < 0)
             r = -ENOMEM;
     }
-    json_decref(seen);
     return r;
 }
 

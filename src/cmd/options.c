@@ -330,9 +330,9 @@ static void print_row(const struct option *o)
 {
     char left[64];
     char right[512];
-    int n;
+    int n =
+        snprintf(left, sizeof(left), "%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
 
-    n = snprintf(left, sizeof(left), "%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
     if (n > HELP_COLUMN - 3)
         (void)printf("  %s\n%*s", left, HELP_COLUMN, "");
     else

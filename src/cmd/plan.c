@@ -184,7 +184,7 @@ static int read_options(struct plan_options *ret, struct err *e)
  * elsewhere is made where no agent runs, so no answer is no mistake. */
 static int ask_prices(struct prices *ret, bool *ret_given, struct err *e)
 {
-    json_t *snapshot = NULL;
+    json_auto_t *snapshot = NULL;
     struct err unused = ERR_NULL;
     const json_t *table;
     int r = 0;
@@ -197,7 +197,6 @@ static int ask_prices(struct prices *ret, bool *ret_given, struct err *e)
     if (table)
         r = prices_decode(ret, table, e);
     *ret_given = table != NULL;
-    json_decref(snapshot);
     return r;
 }
 
@@ -206,12 +205,11 @@ static int ask_prices(struct prices *ret, bool *ret_given, struct err *e)
 static int read_matrix(struct matrix *m, const char *path, struct err *e)
 {
     struct matrix next = MATRIX_NULL;
-    json_t *json = NULL;
+    json_auto_t *json = NULL;
     int r = json_file_read(&json, path, FILE_MAX, e);
 
     if (r == 0 && (r = matrix_decode(&next, json, e)) < 0)
         (void)err_prefix(e, "%.200s", path);
-    json_decref(json);
     if (r == 0 && m->n > 0) {
         r = matrix_replace(m, &next, e);
         matrix_deinit(&next);
@@ -225,7 +223,7 @@ static int read_matrix(struct matrix *m, const char *path, struct err *e)
 /* Takes the islands that were declared from the agent's status. */
 static int ask_islands(struct matrix *m, struct err *e)
 {
-    json_t *status = NULL;
+    json_auto_t *status = NULL;
     const json_t *peer;
     size_t i;
     int r = agent_ask(arg.target.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
@@ -234,7 +232,6 @@ static int ask_islands(struct matrix *m, struct err *e)
         matrix_declare(m, json_object_get(status, "self"));
     json_array_foreach(json_object_get(status, "peers"), i, peer)
         matrix_declare(m, peer);
-    json_decref(status);
     return r;
 }
 

@@ -70,7 +70,7 @@ static int print_report(
 
 static int assess(struct measure *m)
 {
-    struct preflight_report report = PREFLIGHT_REPORT_NULL;
+    _cleanup_(preflight_report_deinit) struct preflight_report report = PREFLIGHT_REPORT_NULL;
     struct preflight_input in = survey_input(&m->survey);
     nsec_t elapsed = clock_now() - m->started_at;
     int status;
@@ -88,7 +88,6 @@ static int assess(struct measure *m)
     status = print_report(&report, &in, elapsed);
     if (status == CMD_OK && report.level == PREFLIGHT_NO)
         status = CMD_VERDICT_NO;
-    preflight_report_deinit(&report);
     return status;
 }
 

@@ -11,7 +11,7 @@
 
 int price_table_read(struct prices *ret, json_t **ret_json, const char *path, struct err *e)
 {
-    json_t *json;
+    json_auto_t *json = NULL;
     int r = json_file_read(&json, path, TABLE_MAX, e);
 
     if (r < 0)
@@ -19,7 +19,6 @@ int price_table_read(struct prices *ret, json_t **ret_json, const char *path, st
     r = prices_decode(ret, json, e);
     if (r == 0 && ret_json)
         *ret_json = json_incref(json);
-    json_decref(json);
     return r == 0 ? 0 : err_prefix(e, "%.200s", path);
 }
 

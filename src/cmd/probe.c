@@ -258,7 +258,7 @@ static int read_members(struct probe *p, struct err *e)
 static void tell(const struct ping_monitor_member *m, enum ping_monitor_family family,
     const struct reachability *reach, nsec_t now)
 {
-    json_t *json;
+    json_auto_t *json = NULL;
 
     if (!arg.json && reach->state == REACHABILITY_REACHED)
         log_info("%s is reached over %s, in %.1f ms", m->name, ping_monitor_family_name(family),
@@ -277,7 +277,6 @@ static void tell(const struct ping_monitor_member *m, enum ping_monitor_family f
     (void)json_dumpf(json, stdout, JSON_COMPACT);
     (void)putchar('\n');
     (void)fflush(stdout);
-    json_decref(json);
 }
 
 static void on_change(
@@ -375,7 +374,7 @@ static void take_answer(struct probe *p, nsec_t now)
 
 static void report(struct probe *p, nsec_t now)
 {
-    struct probe_edge *edges;
+    _cleanup_(freep) struct probe_edge *edges = NULL;
     json_t *body;
     size_t n;
 
@@ -385,7 +384,6 @@ static void report(struct probe *p, nsec_t now)
     p->compared_at = now;
     edges = list_edges(p, &n, now);
     body = edges ? probe_report_make(&p->report, p->self, edges, n, now) : NULL;
-    free(edges);
     if (body && probe_link_send(p->link, body) < 0)
         probe_report_on_result(&p->report, EDGE_REPORT_LOST, rng_u32(&p->rng), now);
 }

@@ -49,7 +49,7 @@ static int read_file(struct snapshot *ret)
     _cleanup_(freep) char *text = NULL;
     struct err e = ERR_NULL;
     json_error_t error;
-    json_t *json;
+    json_auto_t *json = NULL;
     size_t len;
     int r = statefile_read(arg.snapshot, WATCH_EVENT_LINE_MAX, &text, &len, &e);
 
@@ -62,7 +62,6 @@ static int read_file(struct snapshot *ret)
         return cmd_fail(
             usage.command, "%s is not JSON: %s in line %d", arg.snapshot, error.text, error.line);
     r = stock_take(ret, json, &e);
-    json_decref(json);
     return r == 0 ? CMD_OK : fail(&e);
 }
 

@@ -90,7 +90,7 @@ static int read_amount(struct budget *ret, const char *text, struct err *e)
     static const char day[] = "/day";
     char plain[AMOUNT_TEXT_MAX];
     size_t len = strnlen(text, sizeof(plain));
-    json_t *json;
+    json_auto_t *json = NULL;
     double unit;
     double value;
 
@@ -102,7 +102,6 @@ static int read_amount(struct budget *ret, const char *text, struct err *e)
     unit = take_unit(plain);
     json = json_string(plain);
     value = fields_decimal(json) * (unit > 0 ? unit : 1);
-    json_decref(json);
     /* Of bytes at least one. */
     if (!isfinite(value) || value <= 0 || value > BUDGET_MAX || (unit > 0 && value < 1))
         return refuse_amount(text, e);
@@ -140,7 +139,7 @@ static int run_budget_check(struct run_budget *b, struct err *e)
 static bool put_budget(json_t *spec, const struct budget *budget)
 {
     const struct budgets one = {.items = {*budget}, .n = 1};
-    json_t *wanted = budgets_encode(&one);
+    json_auto_t *wanted = budgets_encode(&one);
     json_t *entry = json_array_get(wanted, 0);
     json_t *list = json_object_get(spec, "budgets");
     bool is_other = true;
@@ -159,7 +158,6 @@ static bool put_budget(json_t *spec, const struct budget *budget)
     } else {
         (void)json_array_append(list, entry);
     }
-    json_decref(wanted);
     return is_other;
 }
 
@@ -292,7 +290,7 @@ static bool advise(
         .is_advice = true,
         .timeout_ms = ADVICE_TIMEOUT_MS};
     struct stat st;
-    json_t *json;
+    json_auto_t *json = NULL;
     int r;
 
     if (snprintf(path, sizeof(path), "%s/" JOB_PLAN_MEASURED, b->state_dir) >= (int)sizeof(path) ||
@@ -300,7 +298,6 @@ static bool advise(
         return false;
     json = json_loadb(str_text(&text), text.len, 0, NULL);
     r = job_plan_decode(ret, json, NULL);
-    json_decref(json);
     *ret_age_s = (double)(clock_wall_s() - st.st_mtime);
     return r == 0;
 }

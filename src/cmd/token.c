@@ -60,12 +60,11 @@ static void print_secret(const json_t *body)
 static int token_new(int argc, char **argv)
 {
     char path[128];
-    json_t *body;
-
-    body =
+    json_t *body =
         json_pack("{s:I, s:I, s:b, s:b, s:o*}", "ttlSeconds", (json_int_t)(arg.ttl / NSEC_PER_SEC),
             "uses", (json_int_t)arg.uses, "ephemeral", arg.ephemeral, "relay", arg.relay, "routes",
             arg.routes.n ? subnets_encode(&arg.routes) : NULL);
+
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
     return admin_make(&arg.target, usage.command, path, body, arg.json, print_secret);
 }

@@ -100,7 +100,8 @@ static size_t list_claims(struct claim *claims, const struct finding *f)
 
 static int join_by_claims(struct finding *f)
 {
-    struct claim *claims = calloc(f->facts->n_nodes * FABRIC_KEYS_MAX + 1, sizeof(*claims));
+    _cleanup_(freep) struct claim *claims =
+        calloc(f->facts->n_nodes * FABRIC_KEYS_MAX + 1, sizeof(*claims));
     size_t n;
 
     if (!claims)
@@ -112,7 +113,6 @@ static int join_by_claims(struct finding *f)
             strcmp(claims[i - 1].kind, claims[i].kind) == 0)
             join(f, claims[i - 1].node, claims[i].node,
                 claims[i].kind[0] != '\0' ? claims[i].key : NULL);
-    free(claims);
     return 0;
 }
 

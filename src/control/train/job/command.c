@@ -575,7 +575,7 @@ static bool prefix_of(const char *python, char ret[static PATH_MAX])
 static bool is_venv(const char *prefix, bool *ret_open)
 {
     char path[PATH_MAX];
-    char *text = NULL;
+    _cleanup_(freep) char *text = NULL;
     bool found;
 
     *ret_open = false;
@@ -584,7 +584,6 @@ static bool is_venv(const char *prefix, bool *ret_open)
     found = statefile_read(path, VENV_FILE_MAX, &text, NULL, NULL) == 0;
     if (found)
         *ret_open = strstr(text, "include-system-site-packages = true") != NULL;
-    free(text);
     return found;
 }
 
@@ -648,16 +647,13 @@ static void say_missing(const struct command *c, struct str *out)
 
 int script_check(const struct command *c, const struct torch_install *torch, struct err *e)
 {
-    struct str out = STR_NULL;
-    int r;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
 
     if (c->kind == COMMAND_KIND_MPI || c->kind == COMMAND_KIND_DEEPSPEED ||
         !script_is_missing(c, torch))
         return 0;
     say_missing(c, &out);
-    r = err_set(e, -ENOENT, "%s", str_text(&out));
-    str_deinit(&out);
-    return r;
+    return err_set(e, -ENOENT, "%s", str_text(&out));
 }
 
 void script_advise(const struct command *c, const struct torch_install *torch, struct str *out)

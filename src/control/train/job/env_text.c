@@ -19,12 +19,12 @@ _Static_assert(sizeof(form_names) / sizeof(*form_names) == ENV_TEXT_N, "a name f
 
 int env_text_parse(enum env_text *ret, const char *name, struct err *e)
 {
-    for (unsigned i = 0; i < ENV_TEXT_N; i++)
-        if (strcmp(name, form_names[i]) == 0) {
-            *ret = (enum env_text)i;
-            return 0;
-        }
-    return err_set(e, -EINVAL, "format \"%.20s\" is none of sh, json, k8s, slurm", name);
+    size_t form = parse_word(name, form_names, ENV_TEXT_N);
+
+    if (form == ENV_TEXT_N)
+        return err_set(e, -EINVAL, "format \"%.20s\" is none of sh, json, k8s, slurm", name);
+    *ret = (enum env_text)form;
+    return 0;
 }
 
 /* Appends text in single quotes, as every shell reads it. */
@@ -54,13 +54,11 @@ static int add_lines(struct str *out, const struct env_plan *plan, enum env_text
             add_quoted(out, entry->value);
             str_add(out, "\n");
         } else if (form == ENV_TEXT_K8S) {
-            json_t *value = json_string(entry->value);
-            char *text = json_dumps(value, JSON_ENCODE_ANY);
+            json_auto_t *value = json_string(entry->value);
+            _cleanup_(freep) char *text = json_dumps(value, JSON_ENCODE_ANY);
 
             /* Every JSON string is a YAML string. */
             str_addf(out, "- name: %s\n  value: %s\n", entry->name, text ? text : "\"\"");
-            free(text);
-            json_decref(value);
         } else {
             str_addf(out, "export %s=%s\n", entry->name, entry->value);
         }
@@ -70,8 +68,8 @@ static int add_lines(struct str *out, const struct env_plan *plan, enum env_text
 
 static int add_json(struct str *out, const struct env_plan *plan)
 {
-    json_t *all = json_pack("{s:{}, s:[]}", "env", "variables");
-    char *text;
+    json_auto_t *all = json_pack("{s:{}, s:[]}", "env", "variables");
+    _cleanup_(freep) char *text = NULL;
 
     for (size_t i = 0; all && i < plan->n; i++) {
         const struct env_entry *entry = &plan->entries[i];
@@ -86,11 +84,9 @@ static int add_json(struct str *out, const struct env_plan *plan)
             all = (json_decref(all), NULL);
     }
     text = json_dumps(all, JSON_INDENT(2));
-    json_decref(all);
     if (!text)
         return -ENOMEM;
     str_addf(out, "%s\n", text);
-    free(text);
     return out->failed ? -ENOMEM : 0;
 }
 

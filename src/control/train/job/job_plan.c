@@ -57,7 +57,7 @@ int job_plan_read(struct job_plan *ret, const char *path, struct err *e)
 {
     _cleanup_(freep) char *file = NULL;
     size_t len = 0;
-    json_t *json;
+    json_auto_t *json = NULL;
     int r = statefile_read(path, JOB_PLAN_MAX, &file, &len, e);
 
     if (r == STATEFILE_E_ABSENT)
@@ -66,7 +66,6 @@ int job_plan_read(struct job_plan *ret, const char *path, struct err *e)
         return r;
     json = json_loadb(file, len, JSON_REJECT_DUPLICATES, NULL);
     r = job_plan_decode(ret, json, e);
-    json_decref(json);
     return r == 0 ? 0 : err_prefix(e, "%.200s", path);
 }
 
@@ -80,9 +79,8 @@ int job_plan_make(const struct job_plan_order *order, struct str *out, struct er
         .max = JOB_PLAN_MAX,
         .drops_errors = order->is_advice};
     int status = 0;
-    int r;
+    int r = capture_run(&opt, out, &status, e);
 
-    r = capture_run(&opt, out, &status, e);
     if (r == 0 && status != 0 && status != STATUS_NOT_GOOD)
         return err_set(e, -EIO, "weft plan has failed");
     return r;
@@ -145,18 +143,17 @@ static int agree_on_plan(struct run *run, const char *params, struct str *kept, 
         .doing = "measures the network and makes the plan",
         .node = run->node.name,
         .patience_s = PLAN_PATIENCE_S};
-    struct str text = STR_NULL;
+    _cleanup_(str_deinit) struct str text = STR_NULL;
+    struct str before = *kept;
     int r = agree_once(&opt, make_plan, &order, &text, e);
 
     if (r == 0 && text.failed)
         r = err_set(e, -ENOMEM, "no memory for the plan");
-    if (r != 0) {
-        str_deinit(&text);
-        return r;
+    if (r == 0) {
+        *kept = text;
+        text = before; /* which is released now */
     }
-    str_deinit(kept);
-    *kept = text;
-    return 0;
+    return r;
 }
 
 static int give_plan(struct run *run, const struct str *text, struct err *e)
@@ -177,13 +174,12 @@ int run_make_plan(
     struct run *run, const char *params, struct str *kept, struct job_plan *ret, struct err *e)
 {
     int r = agree_on_plan(run, params, kept, e);
-    json_t *json;
+    json_auto_t *json = NULL;
 
     if (r != 0)
         return err_prefix(e, "no plan for the job");
     json = json_loadb(str_text(kept), kept->len, JSON_REJECT_DUPLICATES, NULL);
     r = job_plan_decode(ret, json, e);
-    json_decref(json);
     if (r < 0)
         return err_prefix(e, "the plan that a node of the job has made");
     return give_plan(run, kept, e);

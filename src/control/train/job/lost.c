@@ -380,7 +380,7 @@ static void missing_release(struct missing_facts *f)
 static void missing_tell(const struct run *run, const struct missing_facts *f)
 {
     struct names here = NAMES_NULL;
-    struct str missing = STR_NULL;
+    _cleanup_(str_deinit) struct str missing = STR_NULL;
     const json_t *item;
     size_t i;
 
@@ -392,29 +392,26 @@ static void missing_tell(const struct run *run, const struct missing_facts *f)
         json_array_size(f->present), run->min_nodes, here.n == 1 ? "has" : "have",
         run->rendezvous.id, str_text(&here.text), str_text(&missing));
     str_deinit(&here.text);
-    str_deinit(&missing);
 }
 
 unsigned missing_report(const struct run *run)
 {
     json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->rendezvous.id);
     bool waits = present && json_array_size(present) < run->min_nodes;
-    struct missing_facts f = {0};
+    _cleanup_(missing_release) struct missing_facts f = {0};
 
     if (waits && missing_gather(&f, run, present))
         missing_tell(run, &f);
-    missing_release(&f);
     return waits ? AGAIN_MS : 0;
 }
 
 bool missing_unmet(const struct run *run, struct str *out)
 {
     json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->rendezvous.id);
-    struct missing_facts f = {0};
+    _cleanup_(missing_release) struct missing_facts f = {0};
 
     if (present && missing_gather(&f, run, present))
         missing_format_unmet(&f, out);
-    missing_release(&f);
     return present && json_array_size(present) >= run->min_nodes;
 }
 

@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/text.h"
 #include "os/clock.h"
+#include "os/file.h"
 
 /*
  * A log of ours that has grown beyond this is emptied. What is needed stands in the first lines; a
@@ -30,7 +32,7 @@ static void add_literal(struct str *out, const char *text, size_t len)
 /* The files that NCCL_DEBUG_FILE means: %h is the host's name up to its first dot, %p a number. */
 static void make_pattern(struct nccl_watch *w, const char *file)
 {
-    struct str out = STR_NULL;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     char host[HOST_NAME_MAX + 1] = "";
 
     (void)gethostname(host, sizeof(host) - 1);
@@ -48,7 +50,6 @@ static void make_pattern(struct nccl_watch *w, const char *file)
     if (out.failed ||
         snprintf(w->pattern, sizeof(w->pattern), "%s", str_text(&out)) >= (int)sizeof(w->pattern))
         w->pattern[0] = '\0';
-    str_deinit(&out);
 }
 
 void nccl_watch_init(struct nccl_watch *w, const char *file)
@@ -99,7 +100,7 @@ static void find_files(struct nccl_watch *w)
 static void read_lines(struct nccl_watch_file *file)
 {
     char line[4096];
-    FILE *f = fopen(file->path, "re");
+    _cleanup_(fclosep) FILE *f = fopen(file->path, "re");
 
     if (!f)
         return;
@@ -113,7 +114,6 @@ static void read_lines(struct nccl_watch_file *file)
             file->is_done = !nccl_log_take(&file->log, line, strcspn(line, "\n"));
         }
     }
-    (void)fclose(f);
 }
 
 /* ---- what they say -------------------------------------------------------------------------- */
@@ -121,13 +121,12 @@ static void read_lines(struct nccl_watch_file *file)
 /* Judges a log whose network is known. Return: NOTHING when the sentence was the last one, too. */
 static enum nccl_watch_event assess(struct nccl_watch *w, const struct nccl_log *log)
 {
-    struct str out = STR_NULL;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     enum nccl_log_verdict verdict =
         nccl_log_assess(log, w->wanted, w->n_devices, w->interface, &out);
     bool is_new = strncmp(str_text(&out), w->said, sizeof(w->said) - 1) != 0;
 
     (void)snprintf(w->said, sizeof(w->said), "%s", str_text(&out));
-    str_deinit(&out);
     w->is_other |= verdict == NCCL_LOG_OTHER;
     w->verdict = verdict;
     memcpy(w->network, log->network, sizeof(w->network));

@@ -48,30 +48,28 @@ static void find_far(
  */
 static int compare_islands(struct train_node *n, const json_t *status)
 {
-    struct islands islands = ISLANDS_NULL;
-    struct islands_facts facts;
+    _cleanup_(islands_deinit) struct islands islands = ISLANDS_NULL;
+    _cleanup_(islands_facts_deinit) struct islands_facts facts = {.n_nodes = 0};
     const struct island *own = NULL;
     int r = islands_facts_of_status(&facts, status);
 
+    if (r == 0)
+        r = islands_find(&islands, &facts);
     if (r < 0)
         return r;
-    r = islands_find(&islands, &facts);
-    if (r == 0 && islands.of[0] != SIZE_MAX)
+    if (islands.of[0] != SIZE_MAX)
         own = &islands.items[islands.of[0]];
     if (own && !own->is_declared &&
         (own->state == ISLANDS_CONTRADICTED || !fabric_kind_is_fast(fabric_kind_parse(own->kind))))
         own = NULL;
-    for (size_t i = 1; r == 0 && i < facts.n_nodes; i++)
+    for (size_t i = 1; i < facts.n_nodes; i++)
         n->n_others += !own || islands.of[i] != islands.of[0];
-    if (r == 0)
-        find_far(n, &facts, &islands);
+    find_far(n, &facts, &islands);
     n->islands = own && n->n_others == 0 ? ENV_ISLANDS_ONE : ENV_ISLANDS_SEVERAL;
     /* A node that is alone in its network is in the island that its label names. */
     if (facts.n_nodes == 1 && facts.nodes[0].label[0] != '\0')
         n->islands = ENV_ISLANDS_ONE;
-    islands_deinit(&islands);
-    islands_facts_deinit(&facts);
-    return r;
+    return 0;
 }
 
 static bool take_status(struct train_node *n, const json_t *status)
@@ -184,18 +182,13 @@ static int take_mates(struct island_lan *ret, const json_t *status, const struct
 
 int island_lan_of_status(struct island_lan *ret, const json_t *status)
 {
-    struct islands islands = ISLANDS_NULL;
-    struct islands_facts facts;
+    _cleanup_(islands_deinit) struct islands islands = ISLANDS_NULL;
+    _cleanup_(islands_facts_deinit) struct islands_facts facts = {.n_nodes = 0};
     int r = islands_facts_of_status(&facts, status);
 
-    if (r < 0)
-        return r;
-    r = islands_find(&islands, &facts);
     if (r == 0)
-        r = take_mates(ret, status, &islands);
-    islands_deinit(&islands);
-    islands_facts_deinit(&facts);
-    return r;
+        r = islands_find(&islands, &facts);
+    return r == 0 ? take_mates(ret, status, &islands) : r;
 }
 
 void island_lan_deinit(struct island_lan *l)

@@ -98,22 +98,18 @@ static int job_store_ask(struct job_store *s, const char *method, const char *wh
         .content_type = FORM,
         .timeout_ms = TIMEOUT_MS,
         .max = ANSWER_MAX};
-    struct remote_http_answer answer = REMOTE_HTTP_ANSWER_NULL;
-    json_t *json;
-    int status;
+    _cleanup_(remote_http_answer_deinit) struct remote_http_answer answer = REMOTE_HTTP_ANSWER_NULL;
+    json_auto_t *json = NULL;
 
     (void)snprintf(path, sizeof(path), "%s/%s", s->folder, what);
     if (remote_http_call(s->http, &rq, &answer, e) != 0) {
         (void)err_prefix(e, "the job's store at the hub");
         return -EIO;
     }
-    status = answer.status;
     json = ret ? json_loadb(answer.body, answer.len, 0, NULL) : NULL;
     if (ret)
         *ret = json_incref(json_object_get(json, "node"));
-    json_decref(json);
-    remote_http_answer_deinit(&answer);
-    return status;
+    return answer.status;
 }
 
 /* An answer that was not expected. Return: -EPROTO, with words. */
@@ -429,7 +425,7 @@ static void add_encoded(struct str *out, const char *text)
 /* Return: 0 with the result in @out; -EAGAIN: there is none yet; or others, with words. */
 static int agree_look(struct store *s, struct str *out, struct err *e)
 {
-    json_t *node = NULL;
+    json_auto_t *node = NULL;
     int status = job_store_ask(&s->keys, "GET", s->opt->what, NULL, &node, e);
     const char *text = json_string_value(json_object_get(node, "value"));
     int r = status < 0 ? status : status == JOB_STORE_ABSENT ? -EAGAIN : 0;
@@ -441,7 +437,6 @@ static int agree_look(struct store *s, struct str *out, struct err *e)
     else if (r == 0)
         r = err_set(
             e, -ECANCELED, "%.300s", text[0] != '\0' ? text + 1 : "another node has failed");
-    json_decref(node);
     return r;
 }
 
@@ -465,8 +460,8 @@ static int agree_claim(struct store *s, struct err *e)
  * out meanwhile: the first result stays. Return: as agree_look(). */
 static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
-    struct str text = STR_NULL;
-    struct str form = STR_NULL;
+    _cleanup_(str_deinit) struct str text = STR_NULL;
+    _cleanup_(str_deinit) struct str form = STR_NULL;
     int r = make(ctx, &text, e);
     int status;
 
@@ -485,15 +480,13 @@ static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *o
                        : job_store_refuse(status, e);
     else if (r == 0)
         str_add(out, str_text(&text));
-    str_deinit(&text);
-    str_deinit(&form);
     return r;
 }
 
 /* Says whom this node waits for. Who has claimed the work has put its name there. */
 static void say_wait(struct store *s, nsec_t waited)
 {
-    json_t *node = NULL;
+    json_auto_t *node = NULL;
     bool is_known = job_store_ask(&s->keys, "GET", s->claim, NULL, &node, NULL) == JOB_STORE_OK;
     const char *who = json_string_value(json_object_get(node, "value"));
 
@@ -501,7 +494,6 @@ static void say_wait(struct store *s, nsec_t waited)
         (void)fprintf(stderr,
             "weft run: %s %s, for all nodes of the job; waiting for that for %lld s now\n", who,
             s->opt->doing, (long long)(waited / NSEC_PER_SEC));
-    json_decref(node);
 }
 
 static int pause_ms(nsec_t waited)
@@ -623,7 +615,7 @@ struct arrivals {
 static void take_arrivals(struct arrivals *ret, const json_t *nodes, const char *own)
 {
     _Static_assert(NAME_MAX_LEN <= 63, "a name is a key");
-    json_t *seen = json_object();
+    json_auto_t *seen = json_object();
     const json_t *node;
     size_t i;
 
@@ -643,16 +635,14 @@ static void take_arrivals(struct arrivals *ret, const json_t *nodes, const char 
         }
         ret->n++;
     }
-    json_decref(seen);
 }
 
 static int ranks_list(struct job_store *s, const char *own, struct arrivals *ret, struct err *e)
 {
-    json_t *node = NULL;
+    json_auto_t *node = NULL;
     int status = job_store_ask(s, "GET", RANKS "?sorted=true", NULL, &node, e);
 
     take_arrivals(ret, json_object_get(node, "nodes"), own);
-    json_decref(node);
     if (status < 0)
         return status;
     return status == JOB_STORE_OK || status == JOB_STORE_ABSENT ? 0 : job_store_refuse(status, e);

@@ -76,11 +76,10 @@ static void keep_reached(struct island_lan *l, char ret[static IF_NAMESIZE])
 static bool find_nodes(
     const char *socket_path, struct island_lan *ret, char ret_interface[static IF_NAMESIZE])
 {
-    json_t *status = NULL;
+    json_auto_t *status = NULL;
     bool found = agent_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0 &&
                  island_lan_of_status(ret, status) == 0;
 
-    json_decref(status);
     if (found)
         keep_reached(ret, ret_interface);
     return found;
@@ -144,14 +143,13 @@ static int lay_hosts(const struct run *run, const struct island_lan *l, struct e
 {
     _cleanup_(str_deinit) struct str text = STR_NULL;
     char path[PATH_MAX];
-    char *old = NULL;
+    _cleanup_(freep) char *old = NULL;
     size_t len;
     int r = read_hosts(&old, &len, e);
 
     if (r != 0)
         return r;
     island_lan_hosts(l, &text, old, len);
-    free(old);
     name_file(run, JOB_HOSTS_FILE, path);
     r = write_text(path, &text, e);
     if (r == 0 && mount(path, HOSTS, NULL, MS_BIND, NULL) < 0)
@@ -194,7 +192,7 @@ void run_take_island(struct run *run, struct str *notes)
 
 void run_leave_island(void)
 {
-    char *text = NULL;
+    _cleanup_(freep) char *text = NULL;
     size_t len;
 
     if (statefile_read(HOSTS, HOSTS_MAX, &text, &len, NULL) != 0)
@@ -202,21 +200,19 @@ void run_leave_island(void)
     /* In one more namespace: who started this process may see the same file, and keeps it. */
     if (run_island_is_ours(text) && take_namespace(NULL) == 0)
         (void)umount2(HOSTS, MNT_DETACH);
-    free(text);
 }
 
 void run_keep_island(const struct run *run)
 {
     _cleanup_(island_lan_deinit) struct island_lan l = ISLAND_LAN_NULL;
     char interface[IF_NAMESIZE];
-    char *text = NULL;
+    _cleanup_(freep) char *text = NULL;
     size_t len;
 
     if (statefile_read(HOSTS, HOSTS_MAX, &text, &len, NULL) != 0)
         return;
     if (!run_island_is_ours(text) && find_nodes(run->socket_path, &l, interface))
         (void)lay_hosts(run, &l, NULL);
-    free(text);
 }
 
 /* ==== the preparations ======================================================================= */

@@ -274,7 +274,7 @@ static int assess_met(struct met *met, int status)
 {
     const struct run *run = met->run;
     enum met_verdict verdict = met_end(met);
-    struct str others = STR_NULL;
+    _cleanup_(str_deinit) struct str others = STR_NULL;
 
     if (verdict == MET_VERDICT_MET)
         return status;
@@ -289,7 +289,6 @@ static int assess_met(struct met *met, int status)
             "weft run: note: %s has ended, and has exchanged nothing with another node of the job "
             "%s (%s)\n",
             run->command.program, run->rendezvous.id, str_text(&others));
-    str_deinit(&others);
     return verdict == MET_VERDICT_STRAYED && status == 0 ? RUN_STATUS_STRAYED : status;
 }
 

@@ -170,12 +170,11 @@ unsigned members_hostfile(const struct members *m, struct str *out)
 int translate_read(struct addrmap *ret, const char *socket_path, struct err *e)
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
-    json_t *json = NULL;
+    json_auto_t *json = NULL;
     int r = agent_ask(socket_path, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &json, e);
 
     if (r == 0)
         r = snapshot_decode(&s, json, NULL, e);
-    json_decref(json);
     if (r == 0 && addrmap_make(ret, &s) < 0)
         r = err_set(e, -ENOMEM, "no memory for the map");
     return r;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/containers.h"
+#include "base/err.h"
 #include "train/names/ifname.h"
 
 /* ==== the list of findings =================================================================== */
@@ -238,7 +239,7 @@ int preflight_compare_rates(const void *a, const void *b)
 
 uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n)
 {
-    uint64_t *rates = calloc(n + 1, sizeof(*rates));
+    _cleanup_(freep) uint64_t *rates = calloc(n + 1, sizeof(*rates));
     uint64_t median = 0;
     size_t n_rates = 0;
 
@@ -249,7 +250,6 @@ uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n)
         qsort(rates, n_rates, sizeof(*rates), preflight_compare_rates);
         median = rates[n_rates / 2];
     }
-    free(rates);
     return median;
 }
 
@@ -353,7 +353,7 @@ static int compare_i64(const void *a, const void *b)
  */
 static int64_t clock_ahead(const struct preflight_input *in, size_t node, uint32_t *ret_error)
 {
-    int64_t *ahead = calloc(in->n_nodes + 1, sizeof(*ahead));
+    _cleanup_(freep) int64_t *ahead = calloc(in->n_nodes + 1, sizeof(*ahead));
     int64_t median = 0;
     size_t n = 0;
 
@@ -372,7 +372,6 @@ static int64_t clock_ahead(const struct preflight_input *in, size_t node, uint32
         qsort(ahead, n, sizeof(*ahead), compare_i64);
         median = ahead[n / 2];
     }
-    free(ahead);
     return median;
 }
 

@@ -85,7 +85,7 @@ const char *bench_format_rate(uint64_t bits_per_s, char buf[static 32])
 
 json_t *bench_summarise(const struct bench *b)
 {
-    uint64_t *rates = calloc(b->n_nodes * b->n_nodes + 1, sizeof(*rates));
+    _cleanup_(freep) uint64_t *rates = calloc(b->n_nodes * b->n_nodes + 1, sizeof(*rates));
     json_t *json = NULL;
     size_t n = 0;
 
@@ -105,7 +105,6 @@ json_t *bench_summarise(const struct bench *b)
             (json_int_t)bench_busbw(&b->allreduce[ORDER_TREE], b->n_nodes), "failures",
             (json_int_t)bench_failures(b));
     }
-    free(rates);
     return json;
 }
 
@@ -220,7 +219,7 @@ static void format_run(const json_t *run, struct str *out)
 
 int bench_history_format(const char *state_dir, struct str *out, struct err *e)
 {
-    json_t *history = NULL;
+    json_auto_t *history = NULL;
     const json_t *run;
     size_t i;
     int r = bench_history_encode(state_dir, &history, e);
@@ -231,7 +230,6 @@ int bench_history_format(const char *state_dir, struct str *out, struct err *e)
         "SLOWEST", "MEDIAN", "FASTEST", "RING BUSBW", "TREE BUSBW");
     json_array_foreach(json_object_get(history, "runs"), i, run)
         format_run(run, out);
-    json_decref(history);
     return 0;
 }
 

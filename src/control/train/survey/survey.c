@@ -82,13 +82,12 @@ static int open_sessions(struct survey *s, const struct survey_plan *plan,
 static void gather_facts(struct survey *s)
 {
     static const struct order ask = {.kind = ORDER_FACTS};
-    const struct order **orders = calloc(s->n_nodes + 1, sizeof(*orders));
+    _cleanup_(freep) const struct order **orders = calloc(s->n_nodes + 1, sizeof(*orders));
 
     for (size_t i = 0; orders && i < s->n_nodes; i++)
         orders[i] = &ask;
     if (orders)
         coordinator_ask(&s->coordinator, orders, clock_now() + FACTS_TIME);
-    free(orders);
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct coordinator_link *k = &s->coordinator.items[i];
         struct err e = ERR_NULL;

@@ -165,8 +165,8 @@ static void encode_pins(json_t *spec, const struct mesh_edge *edge)
 {
     char text[ENDPOINT_TEXT_MAX];
     char key[X25519_BASE64_MAX];
-    json_t *endpoints = json_object();
-    json_t *keys = json_object();
+    json_auto_t *endpoints = json_object();
+    json_auto_t *keys = json_object();
 
     for (unsigned i = 0; i < 2; i++) {
         const struct edge_pin *pin = &edge->pins[i];
@@ -182,8 +182,6 @@ static void encode_pins(json_t *spec, const struct mesh_edge *edge)
         (void)json_object_set(spec, "endpoints", endpoints);
     if (json_object_size(keys) > 0)
         (void)json_object_set(spec, "publicKeys", keys);
-    json_decref(endpoints);
-    json_decref(keys);
 }
 
 json_t *mesh_edge_encode(const struct mesh_edge *edge)

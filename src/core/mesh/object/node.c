@@ -381,7 +381,7 @@ static json_t *hub_encode(const struct node_hub *hub)
 static int rates_encode(json_t *spec, const struct traffic_rates *rates)
 {
     char text[TRAFFIC_RATE_TEXT_MAX];
-    json_t *classes = json_object();
+    json_auto_t *classes = json_object();
     int r = 0;
 
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
@@ -392,7 +392,6 @@ static int rates_encode(json_t *spec, const struct traffic_rates *rates)
         r |= json_object_set_new(spec, "rate", json_string(traffic_rate_format(rates->all, text)));
     if (json_object_size(classes) > 0)
         r |= json_object_set(spec, "classRates", classes);
-    json_decref(classes);
     return r;
 }
 

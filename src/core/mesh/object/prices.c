@@ -171,8 +171,8 @@ static json_t *encode_island(const struct prices_island *i)
 json_t *prices_encode(const struct prices *p)
 {
     json_t *json = json_object();
-    json_t *islands = json_array();
-    json_t *lines = json_array();
+    json_auto_t *islands = json_array();
+    json_auto_t *lines = json_array();
     int r = json_object_set_new(json, "currency", json_string(p->currency));
 
     for (size_t i = 0; r == 0 && i < p->n_islands; i++)
@@ -188,8 +188,6 @@ json_t *prices_encode(const struct prices *p)
     if (r == 0 && p->one_place[0])
         r = json_object_set_new(json, "onePlace",
             json_pack("{s:s, s:f}", "name", p->one_place, "gpuPerHour", p->one_place_gpu_hour));
-    json_decref(islands);
-    json_decref(lines);
     if (r != 0)
         json = (json_decref(json), NULL);
     return json;

@@ -63,10 +63,6 @@ static const struct world *the_world(void)
 {
     static struct world w;
     struct rng rng = {fixed_fill, (void *)(uintptr_t)INITIATOR_EPHEMERAL};
-    struct keypair_params params = {
-        .alg = aead_reference(AEAD_CIPHER_CHACHA20POLY1305),
-        .local_index = 0xaabbccdd,
-    };
     struct wg_initiation msg;
 
     if (w.kp)
@@ -79,9 +75,11 @@ static const struct world *the_world(void)
             &w.waiting, &w.initiator, &w.to_responder, 0x11223344, WALL, &rng, &msg) != 0)
         abort();
     cookie_add_macs(&w.maker, &w.responder.public, &msg, sizeof(msg), 0);
-    if (!hex_decode(INITIATOR_SEAL, params.open_key.b, sizeof(params.open_key.b)) ||
-        aead_lane_new(&w.lane) != 0 || keypair_new(&w.kp, &params) != 0)
+    if (aead_lane_new(&w.lane) != 0 || keypair_new(&w.kp) != 0 ||
+        !hex_decode(INITIATOR_SEAL, w.kp->open_key.b, sizeof(w.kp->open_key.b)))
         abort();
+    w.kp->alg = aead_reference(AEAD_CIPHER_CHACHA20POLY1305);
+    w.kp->local_index = 0xaabbccdd;
     return &w;
 }
 

@@ -353,31 +353,31 @@ int handshake_derive(struct handshake *hs, const struct aead_algorithm *alg, voi
     nsec_t now, struct keypair **ret)
 {
     struct {
-        struct keypair_params params;
         struct blake2s_digest initiator; /* what the initiator seals with */
         struct blake2s_digest responder; /* what the responder seals with */
     } s;
     bool is_initiator = hs->state == HANDSHAKE_STATE_RESPONSE_CONSUMED;
+    struct keypair *kp;
     int r;
 
     if (!is_initiator && hs->state != HANDSHAKE_STATE_RESPONSE_CREATED)
         return HANDSHAKE_E_STATE;
     assert(alg->cipher == hs->profile->transport);
+    r = keypair_new(&kp);
+    if (r < 0)
+        return r;
+    kp->alg = alg;
+    kp->owner = owner;
+    kp->local_index = hs->local_index;
+    kp->remote_index = hs->remote_index;
+    kp->birth = now;
+    kp->is_initiator = is_initiator;
     /* 5.4.5 */
     hkdf(&hs->chaining_key, NULL, 0, &s.initiator, &s.responder, NULL);
-    s.params = (struct keypair_params){
-        .alg = alg,
-        .owner = owner,
-        .local_index = hs->local_index,
-        .remote_index = hs->remote_index,
-        .birth = now,
-        .is_initiator = is_initiator,
-    };
-    memcpy(&s.params.seal_key, is_initiator ? &s.initiator : &s.responder, sizeof(struct aead_key));
-    memcpy(&s.params.open_key, is_initiator ? &s.responder : &s.initiator, sizeof(struct aead_key));
-    r = keypair_new(ret, &s.params);
-    if (r == 0)
-        handshake_clear(hs);
+    memcpy(&kp->seal_key, is_initiator ? &s.initiator : &s.responder, sizeof(struct aead_key));
+    memcpy(&kp->open_key, is_initiator ? &s.responder : &s.initiator, sizeof(struct aead_key));
     secret_wipe(&s, sizeof(s));
-    return r;
+    handshake_clear(hs);
+    *ret = kp;
+    return 0;
 }

@@ -67,22 +67,12 @@ static uint64_t reject_after(const struct keypair *kp)
     return message_limits[kp->alg->cipher].reject_after;
 }
 
-int keypair_new(struct keypair **ret, const struct keypair_params *params)
+int keypair_new(struct keypair **ret)
 {
-    struct keypair *kp = malloc(sizeof(*kp));
+    struct keypair *kp = calloc(1, sizeof(*kp));
 
     if (!kp)
         return -ENOMEM;
-    *kp = (struct keypair){
-        .alg = params->alg,
-        .owner = params->owner,
-        .seal_key = params->seal_key,
-        .open_key = params->open_key,
-        .local_index = params->local_index,
-        .remote_index = params->remote_index,
-        .birth = params->birth,
-        .is_initiator = params->is_initiator,
-    };
     atomic_init(&kp->refs, 1);
     atomic_init(&kp->send_counter, 0);
     (void)pthread_mutex_init(&kp->replay_lock, NULL);

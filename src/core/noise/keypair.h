@@ -79,7 +79,7 @@ bool replay_check(struct replay *w, uint64_t counter);
 #define KEYPAIR_AES_REJECT_AFTER_MESSAGES (UINT64_C(1) << 32)
 
 struct keypair {
-    /* Immutable after creation. */
+    /* Immutable once its creator has set it. */
     const struct aead_algorithm *alg; /* pins: a table entry */
     void *owner;                      /* pins: the peer that the creator named */
     struct aead_key seal_key;         /* wiped with the keypair */
@@ -101,20 +101,11 @@ struct keypair {
     struct replay replay;
 };
 
-/** What a handshake hands over to a new keypair. */
-struct keypair_params {
-    const struct aead_algorithm *alg; /* pins */
-    void *owner;                      /* pins */
-    struct aead_key seal_key;         /* copied: the caller wipes its own */
-    struct aead_key open_key;         /* copied: the caller wipes its own */
-    uint32_t local_index;
-    uint32_t remote_index;
-    nsec_t birth;
-    bool is_initiator;
-};
-
-/** keypair_new() - gives it, with one reference. 0 or -ENOMEM. */
-int keypair_new(struct keypair **ret, const struct keypair_params *params);
+/**
+ * keypair_new() - gives it, with one reference; the creator sets what is immutable, and then hands
+ * it on. 0 or -ENOMEM.
+ */
+int keypair_new(struct keypair **ret);
 
 /**
  * keypair_unref() - one reference less; the last wipes and frees

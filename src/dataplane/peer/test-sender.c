@@ -64,15 +64,15 @@ static struct udp_sockets open_here(void)
 
 static struct keypair *make_keypair(unsigned i, bool is_ours, nsec_t now)
 {
-    struct keypair_params params = {.alg = chacha(),
-        .local_index = is_ours ? i : 1000 + i,
-        .remote_index = is_ours ? 1000 + i : i,
-        .birth = now,
-        .is_initiator = true};
     struct keypair *kp = NULL;
 
-    memset(is_ours ? params.seal_key.b : params.open_key.b, (int)i + 1, sizeof(params.seal_key.b));
-    assert_int_equal(keypair_new(&kp, &params), 0);
+    assert_int_equal(keypair_new(&kp), 0);
+    kp->alg = chacha();
+    kp->local_index = is_ours ? i : 1000 + i;
+    kp->remote_index = is_ours ? 1000 + i : i;
+    kp->birth = now;
+    kp->is_initiator = true;
+    memset(is_ours ? kp->seal_key.b : kp->open_key.b, (int)i + 1, sizeof(kp->seal_key.b));
     return kp;
 }
 

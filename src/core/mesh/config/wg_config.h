@@ -17,16 +17,11 @@
 #include "base/addr.h"
 #include "base/traffic.h"
 #include "crypto/x25519.h"
-#include "noise/profile.h"
+#include "noise/identity.h"
 
 #define WG_CONFIG_ADDRESSES_MAX 4
 #define WG_CONFIG_PEERS_MAX     65536
 #define WG_CONFIG_ALLOWED_MAX   65536 /* blocks of one peer */
-
-/** A preshared key, or none: all zeroes, as WireGuard has it. Wiped with its peer. */
-struct wg_psk {
-    uint8_t b[32];
-};
 
 /** What an engine observed of a peer; zero in a wanted configuration. */
 struct wg_facts {
@@ -40,7 +35,7 @@ struct wg_facts {
 
 struct wg_peer {
     struct x25519_public key;
-    struct wg_psk psk;
+    struct noise_psk psk;
     struct endpoint endpoint;   /* none: it is not known, the peer will come to us */
     uint16_t keepalive;         /* s; 0: none */
     uint16_t mtu;               /* inner bytes that its path carries; 0: the routes' */

@@ -294,10 +294,10 @@ static struct {
 
 static const struct option new_options[] = {
     {"NAME", NULL, option_name, &arg.name, NULL, "of whom or what will use it",
-        .need = OPTION_REQUIRED},
+        .is_required = true},
     {"--role", "ROLE", option_word, &arg.role, NULL,
         "viewer (reads), operator (and changes nodes, edges and join tokens) or admin (everything)",
-        .words = "viewer, operator, admin", .need = OPTION_REQUIRED},
+        .words = "viewer, operator, admin", .is_required = true},
     {"--ttl", "DURATION", option_duration, &arg.ttl, "30d", "how long it is valid",
         .min = NSEC_PER_SEC, .max = ADMIN_TOKEN_TTL_MAX},
     {"--network", "NAME", option_name, &arg.network, NULL, "only for this network (default: all)"},
@@ -363,7 +363,7 @@ static int admin_ls(int argc, char **argv)
 }
 
 static const struct option rm_options[] = {
-    {"NAME", NULL, option_name, &arg.name, NULL, "of the admin token", .need = OPTION_REQUIRED},
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the admin token", .is_required = true},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };

@@ -20,8 +20,8 @@ static struct {
 } arg;
 
 static const struct option options[] = {
-    {"A", NULL, option_name, &arg.a, NULL, "one node", .need = OPTION_REQUIRED},
-    {"B", NULL, option_name, &arg.b, NULL, "the other", .need = OPTION_REQUIRED},
+    {"A", NULL, option_name, &arg.a, NULL, "one node", .is_required = true},
+    {"B", NULL, option_name, &arg.b, NULL, "the other", .is_required = true},
     {"--path", "WORD", option_word, &arg.path, NULL, "auto, direct, relay or off",
         .words = "auto, direct, relay, off"},
     {"--rate", "RATE", option_text, &arg.rate, NULL,

@@ -29,8 +29,7 @@ static struct {
 /* ---- backup --------------------------------------------------------------------------------- */
 
 static const struct option backup_options[] = {
-    {"DIR", NULL, option_text, &arg.dir, NULL, "a new directory for the copy",
-        .need = OPTION_REQUIRED},
+    {"DIR", NULL, option_text, &arg.dir, NULL, "a new directory for the copy", .is_required = true},
     ADMIN_SOCKET_OPTION(arg.target),
     OPTIONS_END,
 };
@@ -66,7 +65,7 @@ static int hub_backup(int argc, char **argv)
 
 static const struct option restore_options[] = {
     {"DIR", NULL, option_text, &arg.dir, NULL, "as \"weft hub backup\" has made it",
-        .need = OPTION_REQUIRED},
+        .is_required = true},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "of the hub, as for hub up"},
     OPTIONS_END,
 };

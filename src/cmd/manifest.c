@@ -11,6 +11,11 @@
 #include "base/err.h"
 #include "os/file.h"
 
+/* Longest file, bytes; most objects in one file; deepest nesting. */
+#define MANIFEST_MAX         (8u << 20)
+#define MANIFEST_OBJECTS_MAX 10000
+#define MANIFEST_DEPTH_MAX   16
+
 /** What is being read, for messages. */
 struct place {
     const char *name;     /* of the file */

@@ -11,11 +11,6 @@
 
 struct err;
 
-/** Longest file, bytes; most objects in one file; deepest nesting. */
-#define MANIFEST_MAX         (8u << 20)
-#define MANIFEST_OBJECTS_MAX 10000
-#define MANIFEST_DEPTH_MAX   16
-
 /**
  * manifest_read() - all documents of a file
  * @path:	"-" for standard input

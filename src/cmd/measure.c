@@ -18,6 +18,9 @@
 #include "os/file.h"
 #include "train/job/job_plan.h"
 
+/* Most members of one survey; each pair of them takes more than a kilobyte of memory here. */
+#define SURVEY_NODES_MAX 256
+
 #define ASK_TIMEOUT_MS 10000
 
 /* Each call writes over the same line, for the person who waits at a terminal. */

@@ -17,7 +17,7 @@ static struct {
 } arg = {.keepalive_s = UINT64_MAX}; /* it was not given; 0 is a value of its own */
 
 static const struct option add_options[] = {
-    {"NAME", NULL, option_name, &arg.name, NULL, "of the new network", .need = OPTION_REQUIRED},
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the new network", .is_required = true},
     {"--cidr4", "CIDR", option_text, &arg.cidr4, NULL,
         "IPv4 addresses of its nodes (default 10.77.0.0/16)"},
     {"--cidr6", "CIDR", option_text, &arg.cidr6, NULL,
@@ -64,7 +64,7 @@ static int network_add(int argc, char **argv)
 }
 
 static const struct option rm_options[] = {
-    {"NAME", NULL, option_name, &arg.name, NULL, "of the network", .need = OPTION_REQUIRED},
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the network", .is_required = true},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };

@@ -184,7 +184,7 @@ int cmd_nodes(int argc, char **argv)
 }
 
 static const struct option rm_options[] = {
-    {"NAME", NULL, option_name, &arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the node", .is_required = true},
     {"--network", "NAME", option_name, &arg.network, "default", "where it is a member"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
@@ -232,7 +232,7 @@ static int option_no_route(const struct option *o, const char *text, struct err 
 }
 
 static const struct option set_options[] = {
-    {"NAME", NULL, option_name, &set_arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
+    {"NAME", NULL, option_name, &set_arg.name, NULL, "of the node", .is_required = true},
     {"--network", "NAME", option_name, &set_arg.network, "default", "where it is a member"},
     {"--relay", "YES", option_word, &set_arg.relay, NULL,
         "yes: it may relay for others, if it wants to; no: it may not", .words = "yes, no"},
@@ -460,7 +460,7 @@ static struct {
 } add_arg;
 
 static const struct option add_options[] = {
-    {"NAME", NULL, option_name, &add_arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
+    {"NAME", NULL, option_name, &add_arg.name, NULL, "of the node", .is_required = true},
     {"--public-key", "KEY", option_text, &add_arg.public_key, NULL,
         "the node's, as \"wg pubkey\" prints it; its private key stays on its machine"},
     {"--new-key", NULL, option_flag, &add_arg.new_key, NULL,

@@ -70,7 +70,7 @@ static const struct option get_options[] = {
     {"KIND", NULL, option_what, &arg.kind, NULL,
         "Network, Node or MeshEdge, as JSON; or edges, or events: how the edges are, and what has "
         "happened to them, for people",
-        .need = OPTION_REQUIRED},
+        .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
         "of one object; without it: all of the kind"},
     {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
@@ -298,7 +298,7 @@ static int put_object(const char *command, const json_t *object)
 
 static const struct option apply_options[] = {
     {"-f", "FILE", option_text, &arg.file, NULL, "YAML or JSON, one or more documents; - for input",
-        .need = OPTION_REQUIRED},
+        .is_required = true},
     {"--network", "NAME", option_name, &arg.network, "default",
         "for objects that do not name theirs"},
     ADMIN_OPTIONS(arg.target),
@@ -343,9 +343,8 @@ int cmd_apply(int argc, char **argv)
 }
 
 static const struct option delete_options[] = {
-    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge",
-        .need = OPTION_REQUIRED},
-    {"NAME", NULL, option_object_name, &arg.name, NULL, "of the object", .need = OPTION_REQUIRED},
+    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge", .is_required = true},
+    {"NAME", NULL, option_object_name, &arg.name, NULL, "of the object", .is_required = true},
     {"--network", "NAME", option_name, &arg.network, NULL,
         "where it is (default \"default\"; a Network is in itself)"},
     ADMIN_OPTIONS(arg.target),

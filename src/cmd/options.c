@@ -303,7 +303,7 @@ int options_read(const struct option_usage *usage, int argc, char **argv, struct
         only_positionals |= o->is_command;
     }
     for (const struct option *o = rd.table; r == 0 && o->name; o++)
-        if (o->need == OPTION_REQUIRED && !rd.given[o - rd.table])
+        if (o->is_required && !rd.given[o - rd.table])
             r = err_set(e, -EINVAL, "%s is missing: %s", o->name, o->help);
     return r;
 }
@@ -353,8 +353,7 @@ static void print_usage(const struct option_usage *usage)
         if (o->is_command)
             command = o;
         else if (is_positional(o))
-            (void)printf(
-                o->need == OPTION_REQUIRED ? " %s%s" : " [%s%s]", o->name, o->many ? "..." : "");
+            (void)printf(o->is_required ? " %s%s" : " [%s%s]", o->name, o->many ? "..." : "");
     (void)printf(" [OPTION...]");
     if (command)
         (void)printf(" [--] %s...", command->name);

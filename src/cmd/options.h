@@ -39,26 +39,21 @@ struct option;
 /** Stores @text in the option's field. 0, or negative errno with words. @text is NULL for flags. */
 typedef int (*option_fn)(const struct option *o, const char *text, struct err *e);
 
-enum option_need {
-    OPTION_OPTIONAL, /* may be absent: the default, or the field as it was */
-    OPTION_REQUIRED, /* its absence is an error */
-};
-
 struct option {
-    const char *name;  /* "--ttl", or "TOKEN" for a positional argument */
-    const char *arg;   /* the value's word in the help; NULL for flags and positionals */
-    option_fn parse;   /* text to field */
-    void *field;       /* pins: what @parse fills, see there */
-    const char *dflt;  /* parsed first, and shown in the help; NULL: none */
-    const char *help;  /* one clause */
-    const char *words; /* for option_word(): what is allowed, as "auto, hub, mesh" */
-    uint64_t min;      /* for numbers; ns for durations */
-    uint64_t max;      /* inclusive; 0: no bound. Of a socket's path: bytes; 0: as long as leaves
-                          room for UNIX_SOCKET_USERS_SUFFIX */
-    enum option_need need; /* see there */
-    const char **given;    /* set to the name when the option is given; rows may share it */
-    bool many;             /* may be given more than once; a positional takes all the rest */
-    bool is_command;       /* positional, with @many: from its first word on nothing is ours */
+    const char *name;   /* "--ttl", or "TOKEN" for a positional argument */
+    const char *arg;    /* the value's word in the help; NULL for flags and positionals */
+    option_fn parse;    /* text to field */
+    void *field;        /* pins: what @parse fills, see there */
+    const char *dflt;   /* parsed first, and shown in the help; NULL: none */
+    const char *help;   /* one clause */
+    const char *words;  /* for option_word(): what is allowed, as "auto, hub, mesh" */
+    uint64_t min;       /* for numbers; ns for durations */
+    uint64_t max;       /* inclusive; 0: no bound. Of a socket's path: bytes; 0: as long as leaves
+                           room for UNIX_SOCKET_USERS_SUFFIX */
+    bool is_required;   /* its absence is an error; else the default, or the field as it was */
+    const char **given; /* set to the name when the option is given; rows may share it */
+    bool many;          /* may be given more than once; a positional takes all the rest */
+    bool is_command;    /* positional, with @many: from its first word on nothing is ours */
 };
 
 #define OPTIONS_END {0}

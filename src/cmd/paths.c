@@ -20,7 +20,7 @@ static struct {
 } arg;
 
 static const struct option options[] = {
-    {"NODE", NULL, option_name, &arg.node, NULL, "the peer", .need = OPTION_REQUIRED},
+    {"NODE", NULL, option_name, &arg.node, NULL, "the peer", .is_required = true},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,

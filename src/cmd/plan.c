@@ -52,7 +52,7 @@ static struct {
 
 static const struct option options[] = {
     {"--params", "N", option_text, &arg.params, NULL, "weights of the model, such as 70B",
-        .need = OPTION_REQUIRED},
+        .is_required = true},
     {"--dtype", "WORD", option_word, &arg.dtype, "bf16",
         "of weights and gradients: fp32, bf16, fp16", .words = "fp32, bf16, fp16"},
     {"--gpu", "NAME", option_text, &arg.gpu, "h100",

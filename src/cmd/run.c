@@ -33,6 +33,9 @@
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
 
+/* The highest number of times that a command may be begun again. */
+#define AGAIN_MAX 1000000
+
 /* ==== the job's budget ======================================================================= */
 
 /*
@@ -457,7 +460,7 @@ static struct {
 
 static const struct option options[] = {
     {"COMMAND", NULL, option_append, &arg.words, NULL, "what to run, with its own arguments",
-        .need = OPTION_REQUIRED, .many = true, .is_command = true},
+        .is_required = true, .many = true, .is_command = true},
     {"--nnodes", "N|MIN:MAX", option_text, &arg.opt.nnodes, NULL,
         "how many nodes take part; the same on each of them"},
     {"--job", "NAME", option_name, &arg.opt.job, NULL,

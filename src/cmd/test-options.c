@@ -24,7 +24,7 @@ static struct {
 } arg;
 
 static const struct option table[] = {
-    {"TOKEN", NULL, option_text, &arg.token, NULL, "the token", .need = OPTION_REQUIRED},
+    {"TOKEN", NULL, option_text, &arg.token, NULL, "the token", .is_required = true},
     {"REST", NULL, option_append, &arg.rest, NULL, "more", .many = true},
     {"--network", "NAME", option_name, &arg.network, "default", "the network"},
     {"--label", "K=V", option_append, &arg.labels, NULL, "a label", .many = true},
@@ -89,7 +89,7 @@ static void test_command_words(void **state)
     static struct option_list words;
     static bool quiet;
     static const struct option run_table[] = {
-        {"COMMAND", NULL, option_append, &words, NULL, "what to run", .need = OPTION_REQUIRED,
+        {"COMMAND", NULL, option_append, &words, NULL, "what to run", .is_required = true,
             .many = true, .is_command = true},
         {"--quiet", NULL, option_flag, &quiet, NULL, "say little"},
         OPTIONS_END,

@@ -139,7 +139,7 @@ static int option_token_id(const struct option *o, const char *text, struct err 
 
 static const struct option rm_options[] = {
     {"ID", NULL, option_token_id, &arg.id, NULL, "of the token, as \"weft token ls\" prints it",
-        .need = OPTION_REQUIRED},
+        .is_required = true},
     {"--network", "NAME", option_name, &arg.network, "default", "the network that it admits to"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,

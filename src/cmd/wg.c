@@ -137,7 +137,7 @@ static int option_class_rates(const struct option *o, const char *text, struct e
 
 static const struct option options[] = {
     {"IFNAME", NULL, option_text, &arg.ifname, NULL, "the interface to create",
-        .need = OPTION_REQUIRED},
+        .is_required = true},
     {"-f", NULL, option_flag, &arg.foreground, NULL, "stay in the foreground"},
     {"--foreground", NULL, option_flag, &arg.foreground, NULL, "the same"},
     {"--socket", "PATH", option_socket, &arg.socket, NULL,

@@ -11,6 +11,9 @@
 #include "base/text.h"
 #include "base/traffic.h"
 
+/* Most rows of each of its tables. */
+#define PAGE_ROWS_MAX 100
+
 const char *page_style(void)
 {
     return ":root{color-scheme:light dark;--line:#8884;--soft:#888}"

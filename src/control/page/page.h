@@ -17,9 +17,6 @@
 
 struct str;
 
-/** Most rows of each of its tables. */
-#define PAGE_ROWS_MAX 100
-
 /** Base64 of the SHA-256 of the style; test-page.c says what it has to be. */
 #define PAGE_STYLE_HASH "enw9O7QdWogSaQ9pJ9dtfDEQ/9JMK7teHg8ubh+r/Lc="
 

@@ -9,6 +9,15 @@
 
 #include "base/err.h"
 
+/* Bits of a weight that such a fragment sends. */
+#define PLAN_FRAGMENT_BITS 4
+/* Share of a step in which gradients can be sent while others are computed: the backward pass (Li
+ * et al., "PyTorch Distributed", VLDB 2020, section 3.2.3). */
+#define PLAN_OVERLAP (2.0 / 3)
+/* Share of the weights that top-k sends. Much less has islands that meet a few dozen times learn
+ * less (make bench PARTS=hierarchical). */
+#define PLAN_TOPK_SHARE 0.2
+
 #define PIPELINE_MAX 64u
 #define SEQUENCE_MAX 64u
 

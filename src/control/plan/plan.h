@@ -24,18 +24,8 @@ struct str;
  * section 4, "Communication frequency"). */
 #define PLAN_INTERVAL_GOOD 500
 
-/** Layers of a fragment of Streaming DiLoCo, and bits of a weight that it sends
- * (arXiv:2501.18512). */
+/** Layers of a fragment of Streaming DiLoCo (arXiv:2501.18512). */
 #define PLAN_FRAGMENT_LAYERS 3
-#define PLAN_FRAGMENT_BITS   4
-
-/** Share of a step in which gradients can be sent while others are computed: the backward pass (Li
- * et al., "PyTorch Distributed", VLDB 2020, section 3.2.3). */
-#define PLAN_OVERLAP (2.0 / 3)
-
-/** Share of the weights that top-k sends. Much less has islands that meet a few dozen times learn
- * less (make bench PARTS=hierarchical). */
-#define PLAN_TOPK_SHARE 0.2
 
 /** How all nodes average something. */
 enum plan_kind {

@@ -9,6 +9,11 @@
 
 #include "base/err.h"
 
+/* Up to so many nodes the best cycle is found by trying all; for more, it is improved by 2-opt. */
+#define RING_EXACT_MAX 9
+/* Largest segment of Gloo's ring, bytes (gloo/allreduce.h, kMaxSegmentSize). */
+#define SYNC_GLOO_SEGMENT 1048576.0
+
 #define CHUNK_SEGMENTS_MAX 64     /* so many segments a chunk are played through */
 #define INITIAL_WINDOW     14600. /* bytes: ten segments of 1460 (RFC 6928) */
 

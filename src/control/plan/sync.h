@@ -31,9 +31,6 @@ extern const char *const sync_transport_names[];
  */
 #define SYNC_DUPLEX 0.9
 
-/** Largest segment of Gloo's ring, bytes (gloo/allreduce.h, kMaxSegmentSize). */
-#define SYNC_GLOO_SEGMENT 1048576.0
-
 /**
  * Bytes that NCCL keeps in flight: its channels over a network, each with a buffer of NCCL_BUFFSIZE
  * (NCCL user guide, Environment Variables: 4 MiB).
@@ -117,9 +114,6 @@ double sync_restart(
  * fastest (the bottleneck travelling salesman problem); among those with the same slowest link the
  * one with the least sum. Pure.
  */
-
-/** Up to so many nodes the best cycle is found by trying all; for more, it is improved by 2-opt. */
-#define RING_EXACT_MAX 9
 
 /**
  * ring_order() - a good cycle through all nodes

@@ -24,8 +24,6 @@ struct allowedips_owner {
     uint32_t n;     /* how many prefixes */
 };
 
-#define ALLOWEDIPS_OWNER_NULL {0}
-
 /** One node: a prefix with an owner, or a fork without. */
 struct allowedips_node {
     uint64_t key[2];                /* the prefix's bits, host order, upper half first; v4 in the

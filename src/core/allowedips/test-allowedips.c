@@ -72,8 +72,8 @@ static void test_longest_match(void **state)
 static void test_remove(void **state)
 {
     struct allowedips t = ALLOWEDIPS_NULL;
-    struct allowedips_owner a = ALLOWEDIPS_OWNER_NULL;
-    struct allowedips_owner b = ALLOWEDIPS_OWNER_NULL;
+    struct allowedips_owner a = {0};
+    struct allowedips_owner b = {0};
     struct ip_prefix p = prefix("10.0.0.0/8");
 
     insert(&t, "10.0.0.0/8", &a);
@@ -100,8 +100,8 @@ static void test_each(void **state)
     static const char *const texts[] = {
         "10.42.0.3/32", "0.0.0.0/0", "fd00::3/128", "::/0", "10.0.0.0/9"};
     struct allowedips t = ALLOWEDIPS_NULL;
-    struct allowedips_owner a = ALLOWEDIPS_OWNER_NULL;
-    struct allowedips_owner b = ALLOWEDIPS_OWNER_NULL;
+    struct allowedips_owner a = {0};
+    struct allowedips_owner b = {0};
     struct ip_prefix p;
     uint32_t cursor = 0;
     size_t n = sizeof(texts) / sizeof(*texts);
@@ -322,7 +322,7 @@ static void test_prefixes_around_the_halves(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct allowedips t = ALLOWEDIPS_NULL;
-        struct allowedips_owner a = ALLOWEDIPS_OWNER_NULL;
+        struct allowedips_owner a = {0};
         uint32_t cursor = 0;
         struct ip_prefix p;
         char buf[IP_PREFIX_TEXT_MAX];
@@ -340,8 +340,8 @@ static void test_prefixes_around_the_halves(void **state)
 static void test_nodes_are_used_again(void **state)
 {
     struct allowedips t = ALLOWEDIPS_NULL;
-    struct allowedips_owner a = ALLOWEDIPS_OWNER_NULL;
-    struct allowedips_owner b = ALLOWEDIPS_OWNER_NULL;
+    struct allowedips_owner a = {0};
+    struct allowedips_owner b = {0};
     uint32_t n_used = 0;
 
     for (unsigned i = 0; i < 500; i++) {
@@ -371,8 +371,8 @@ static void test_a_prefix_in_the_middle_changes_hands(void **state)
 
     for (unsigned moved = 0; moved < 3; moved++) {
         struct allowedips t = ALLOWEDIPS_NULL;
-        struct allowedips_owner a = ALLOWEDIPS_OWNER_NULL;
-        struct allowedips_owner b = ALLOWEDIPS_OWNER_NULL;
+        struct allowedips_owner a = {0};
+        struct allowedips_owner b = {0};
         uint32_t cursor = 0;
         struct ip_prefix p;
         unsigned n = 0;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SEQ_WINDOW 64
+
 /* ---- heap ---- */
 
 static bool is_before(const struct heap_item *a, const struct heap_item *b)

@@ -159,8 +159,6 @@ struct htab {
     uint64_t seed;              /* for hash_bytes() */
 };
 
-#define HTAB_NULL {0}
-
 /** htab_init() - an empty table; @seed: random, unknown to strangers. No allocation yet. */
 void htab_init(struct htab *t, uint64_t seed);
 
@@ -283,8 +281,6 @@ void *sorted_open(void *items, size_t n, size_t size, size_t at, size_t *cap);
  *
  * Pure.
  */
-
-#define SEQ_WINDOW 64
 
 struct seq_window {
     uint64_t highest; /* that was taken */

@@ -23,8 +23,6 @@ struct rate {
     nsec_t full_at; /* in the past: it is full */
 };
 
-#define RATE_NULL {0}
-
 /** rate_is_spent() - is more than @burst taken and not come back? */
 static inline bool rate_is_spent(const struct rate *r, nsec_t now, nsec_t burst)
 {

@@ -12,7 +12,7 @@
 
 static void test_a_burst_and_then_the_rate(void **state)
 {
-    struct rate r = RATE_NULL;
+    struct rate r = {0};
     nsec_t now = 5 * NSEC_PER_SEC;
 
     for (unsigned i = 0; i < 3; i++)
@@ -25,7 +25,7 @@ static void test_a_burst_and_then_the_rate(void **state)
 
 static void test_rest_saves_no_more_than_the_burst(void **state)
 {
-    struct rate r = RATE_NULL;
+    struct rate r = {0};
     nsec_t now = 100 * NSEC_PER_SEC;
     unsigned n = 0;
 
@@ -37,7 +37,7 @@ static void test_rest_saves_no_more_than_the_burst(void **state)
 
 static void test_what_is_paid_in_advance_is_waited_for(void **state)
 {
-    struct rate r = RATE_NULL;
+    struct rate r = {0};
     nsec_t now = NSEC_PER_SEC;
 
     rate_pay(&r, now, 7 * EACH);
@@ -51,7 +51,7 @@ static void test_what_is_paid_in_advance_is_waited_for(void **state)
 /* A burst that is smaller than nothing: what does not fit at all is never there. */
 static void test_more_than_the_bucket_holds_is_never_there(void **state)
 {
-    struct rate r = RATE_NULL;
+    struct rate r = {0};
 
     assert_true(rate_is_spent(&r, 100 * NSEC_PER_SEC, 3 * EACH - 4 * EACH));
 }

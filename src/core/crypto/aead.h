@@ -164,9 +164,6 @@ bool aead_open_once(const struct aead_algorithm *alg, const struct aead_key *key
 /** Where the measurement takes the time from, as clock_now(). */
 typedef nsec_t (*aead_clock_fn)(void);
 
-/** The inner packet that is measured with: that of an MTU of 1420. */
-#define AEAD_SPEED_PACKET 1420
-
 /**
  * aead_speed() - megabytes (10^6) that one core seals and opens in a second
  * @alg:	from aead_best()

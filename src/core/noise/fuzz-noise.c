@@ -38,7 +38,7 @@ static void fixed_fill(void *ctx, void *buf, size_t len)
 
 static struct noise_local local_of(const char *hex)
 {
-    struct noise_local local = NOISE_LOCAL_NULL;
+    struct noise_local local = {0};
     struct x25519_secret secret;
 
     if (!x25519_secret_parse_hex(&secret, hex))

@@ -20,8 +20,6 @@ struct noise_local {
     bool has_key;                /* without one no handshake is made or answered */
 };
 
-#define NOISE_LOCAL_NULL {0}
-
 /**
  * noise_local_set() - take on an identity
  * @secret:	copied and clamped; all zeroes means none

@@ -52,8 +52,6 @@ struct behavior_survey {
     unsigned n;
 };
 
-#define BEHAVIOR_SURVEY_NULL {0}
-
 /** behavior_rule_names - "unknown", "endpoint-independent", ... as RFC 4787 has them. */
 extern const char *const behavior_rule_names[];
 

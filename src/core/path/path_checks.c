@@ -16,6 +16,9 @@
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
 
+/* Between two slots of an edge. */
+#define PATH_SLOT_PERIOD (60 * NSEC_PER_SEC)
+
 /* ---- when both ends try again ---------------------------------------------------------------- */
 
 /* Without a relay a pair that has no direct path does not talk at all; and one that has left a

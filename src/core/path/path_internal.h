@@ -213,9 +213,6 @@ void path__slot_tick(struct path *pp, nsec_t now);
  * forgotten us. */
 void path__ask_address(const struct path *pp, nsec_t now);
 
-/** Between two slots of an edge. */
-#define PATH_SLOT_PERIOD (60 * NSEC_PER_SEC)
-
 /** path__slot_plan() - plan the next slot, when both ends try again. */
 void path__slot_plan(struct path *pp, nsec_t now);
 

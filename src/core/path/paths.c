@@ -10,6 +10,14 @@
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
 
+/*
+ * Number of mappings that guessing may make in this node's own NAT, and the time after which as
+ * many may be made again. NATs keep an unanswered mapping for two to five minutes (RFC 4787
+ * section 4.3), and have room for some thousands.
+ */
+#define PATHS_MAPPINGS_MAX  1024
+#define PATHS_MAPPINGS_TIME (120 * NSEC_PER_SEC)
+
 #define FRAMES_PER_SECOND  400
 #define ANSWERS_PER_SECOND 1000
 #define GUESS_SOCKETS      256
@@ -44,8 +52,6 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
     p->budget.answer = bucket_make(opt->answers_per_second, ANSWERS_PER_SECOND);
     p->budget.to.seed = rng_u64(&p->rng);
     p->guessing.sockets_max = opt->guess_sockets ? opt->guess_sockets : GUESS_SOCKETS;
-    if (opt->guess_sockets == PATHS_NO_SOCKETS)
-        p->guessing.sockets_max = 0;
     htab_init(&p->by_key, rng_u64(&p->rng));
     htab_init(&p->by_tag, rng_u64(&p->rng));
     *ret = p;

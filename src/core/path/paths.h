@@ -32,10 +32,8 @@ struct paths_options {
     struct rng rng;              /* pins its context */
     unsigned frames_per_second;  /* sent unasked: pings, nominations; default 400 */
     unsigned answers_per_second; /* default 1000 */
-    unsigned guess_sockets;      /* for guessing ports; default 256; PATHS_NO_SOCKETS: none */
+    unsigned guess_sockets;      /* for guessing ports; default 256 */
 };
-
-#define PATHS_NO_SOCKETS UINT32_MAX
 
 /** What was sent, done and refused since the start. */
 struct paths_counters {

@@ -11,14 +11,6 @@
 #include "path/paths.h"
 #include "wire/path.h"
 
-/*
- * Number of mappings that guessing may make in this node's own NAT, and the time after which as
- * many may be made again. NATs keep an unanswered mapping for two to five minutes (RFC 4787
- * section 4.3), and have room for some thousands.
- */
-#define PATHS_MAPPINGS_MAX  1024
-#define PATHS_MAPPINGS_TIME (120 * NSEC_PER_SEC)
-
 /* ---- frames to addresses that have not answered ---------------------------------------------- */
 
 /*
@@ -41,12 +33,6 @@
 
 #define DESTINATIONS_SETS          256 /* a power of two */
 #define DESTINATIONS_ASSOCIATIVITY 4
-
-/** Frames to an address that has not answered: so many at once, and so many a second. */
-#define DESTINATIONS_BURST      512
-#define DESTINATIONS_PER_SECOND 4
-/** So many guesses, or frames to an address that has answered, cost as much as one frame. */
-#define DESTINATIONS_CHEAP 8
 
 /** An answer is remembered for so long. */
 #define DESTINATIONS_ANSWERED_FOR (600 * NSEC_PER_SEC)

@@ -36,7 +36,7 @@ struct answer {
 
 static struct behavior survey(const struct answer *answers, size_t n)
 {
-    struct behavior_survey s = BEHAVIOR_SURVEY_NULL;
+    struct behavior_survey s = {0};
     struct endpoint own = ep("192.168.1.2:51820");
 
     for (size_t i = 0; i < n; i++) {
@@ -152,7 +152,7 @@ static void test_predictions_are_ports_that_nats_give_out(void **state)
 /* Another answer of a server takes the place of its earlier one, as the newest. */
 static void test_a_survey_has_one_answer_of_each_server(void **state)
 {
-    struct behavior_survey s = BEHAVIOR_SURVEY_NULL;
+    struct behavior_survey s = {0};
     struct endpoint mapped = ep("203.0.113.1:5000");
     struct endpoint servers[BEHAVIOR_SAMPLES_MAX + 1];
 
@@ -182,7 +182,7 @@ static void test_a_survey_has_one_answer_of_each_server(void **state)
 /* It is the newest answer over IPv4 that says whether there is a NAT, at any of our addresses. */
 static void test_a_nat_is_where_none_of_our_addresses_is_seen(void **state)
 {
-    struct behavior_survey s = BEHAVIOR_SURVEY_NULL;
+    struct behavior_survey s = {0};
     struct endpoint own[3] = {
         ep("192.168.1.2:51820"), ep("203.0.113.1:51820"), ep("[2001:db8::1]:51820")};
     struct endpoint servers[2] = {ep(S1), ep("[2001:db8::7]:3478")};

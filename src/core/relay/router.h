@@ -66,16 +66,6 @@ struct router_node;
 /** Data may pass so long after the answer: then the keys are void (whitepaper 6.1). */
 #define ROUTER_LEASE_LIFE WG_REJECT_AFTER_TIME
 
-/*
- * What a sender's initiations may cost the hub, in time: each forwarded one
- * COST_FORWARD and each public key that was tried COST_TRY; so much may be
- * saved up. That makes 125 initiations a second, 1000 at once, and less where
- * the addressee must be searched for among very many nodes.
- */
-#define ROUTER_COST_FORWARD (8 * NSEC_PER_MSEC)
-#define ROUTER_COST_TRY     (30 * NSEC_PER_USEC)
-#define ROUTER_COST_BURST   (8 * NSEC_PER_SEC)
-
 /** Most nodes that can be told apart behind one address and port. */
 #define ROUTER_SHARED_MAX 4
 

@@ -10,6 +10,16 @@
 #include "relay/router.h"
 #include "relay/router_internal.h"
 
+/*
+ * What a sender's initiations may cost the hub, in time: each forwarded one
+ * COST_FORWARD and each public key that was tried COST_TRY; so much may be
+ * saved up. That makes 125 initiations a second, 1000 at once, and less where
+ * the addressee must be searched for among very many nodes.
+ */
+#define ROUTER_COST_FORWARD (8 * NSEC_PER_MSEC)
+#define ROUTER_COST_TRY     (30 * NSEC_PER_USEC)
+#define ROUTER_COST_BURST   (8 * NSEC_PER_SEC)
+
 /* Was @macs->mac1, which ends the first @len bytes of @msg, made for this key? */
 static bool is_made_for(
     const struct router_mac1_key *key, const void *msg, size_t len, const struct wg_macs *macs)

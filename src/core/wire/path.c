@@ -7,6 +7,8 @@
 #include "base/secret.h"
 #include "crypto/hash.h"
 
+#define PATH_FRAME_VERSION 1 /* second byte */
+
 #define TAG_OFF   4
 #define NONCE_OFF 12
 

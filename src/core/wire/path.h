@@ -16,10 +16,9 @@
 #include "crypto/aead.h"
 #include "crypto/x25519.h"
 
-#define PATH_FRAME_TYPE    0x80 /* first byte; WireGuard ignores what it does not know */
-#define PATH_FRAME_VERSION 1    /* second byte */
-#define PATH_FRAME_HEADER  36   /* type, version, zero, tag, nonce */
-#define PATH_FRAME_BODY    68   /* the fields, sealed */
+#define PATH_FRAME_TYPE   0x80 /* first byte; WireGuard ignores what it does not know */
+#define PATH_FRAME_HEADER 36   /* type, version, zero, tag, nonce */
+#define PATH_FRAME_BODY   68   /* the fields, sealed */
 /** Length of a frame without padding; none is shorter, so no answer is longer than its question. */
 #define PATH_FRAME_MIN (PATH_FRAME_HEADER + PATH_FRAME_BODY + AEAD_TAG_SIZE)
 /** Length of the longest: an MTU probe of a jumbo path. */

@@ -1,6 +1,9 @@
 /* tcpstore.c - see tcpstore.h; the bytes are drawn in docs/wire/rendezvous.md. */
 #include "tcpstore.h"
 
+/* What a validated connection begins with, behind a zero byte. */
+#define TCPSTORE_MAGIC 0x3c85f7ceu
+
 /* What follows an operation's byte. */
 enum layout {
     LAYOUT_NONE,            /* the byte is no operation in this dialect */

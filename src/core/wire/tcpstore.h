@@ -24,9 +24,6 @@
 #define TCPSTORE_COUNT_MAX   16384u
 #define TCPSTORE_REQUEST_MAX (2 * TCPSTORE_VALUE_MAX + (64u << 10))
 
-/** What a validated connection begins with, behind a zero byte. */
-#define TCPSTORE_MAGIC 0x3c85f7ceu
-
 /* Outcomes. */
 #define TCPSTORE_E_MORE 1 /* not all of it has come */
 #define TCPSTORE_E_BAD  2 /* nothing of the protocol, or over a bound */

@@ -86,8 +86,7 @@ static_assert(sizeof(struct wg_data) == 16, "whitepaper 5.4.6");
 
 #define WG_DATA_OVERHEAD                                                                           \
     (sizeof(struct wg_data) + WG_TAG_SIZE) /* 32 bytes around the padded packet */
-#define WG_KEEPALIVE_SIZE WG_DATA_OVERHEAD /* a data message with nothing in it */
-#define WG_HANDSHAKE_TOS  0x88 /* outer DSCP of handshake messages, AF41, as the kernel sends */
+#define WG_HANDSHAKE_TOS 0x88 /* outer DSCP of handshake messages, AF41, as the kernel sends */
 
 /* Constants of whitepaper 6.1 and, where it is silent, of the Linux kernel. */
 #define WG_REKEY_AFTER_MESSAGES  (UINT64_C(1) << 60)
@@ -131,17 +130,6 @@ static inline unsigned wg_type_of(const uint8_t *p, size_t len)
         return len >= WG_DATA_OVERHEAD ? WG_TYPE_DATA : 0;
     }
     return 0;
-}
-
-/** wg_has_type() - do the first bytes name one of the four types, whatever the length is? */
-static inline bool wg_has_type(const uint8_t *p, size_t len)
-{
-    struct le32 type;
-
-    if (len < sizeof(type))
-        return false;
-    memcpy(&type, p, sizeof(type));
-    return le32_get(type) >= WG_TYPE_INITIATION && le32_get(type) <= WG_TYPE_DATA;
 }
 
 /** wg_padded() - a packet of @len bytes with its padding: up to 16, but never above @mtu. */

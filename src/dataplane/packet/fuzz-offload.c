@@ -22,7 +22,7 @@ static void merge(
     static struct gro gro;
 
     gro_init(&gro, true, true);
-    for (unsigned i = 0; i < n && !gro_is_full(&gro); i++) {
+    for (unsigned i = 0; i < n && gro.n < GRO_FRAMES_MAX; i++) {
         struct ip_info ip;
 
         if (ip_parse(pieces[i] + GRO_HEADROOM, lens[i], &ip) == 0)

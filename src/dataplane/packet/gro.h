@@ -46,34 +46,23 @@ struct gro_frame {
 /** What is being collected. One per receiving worker and device. */
 struct gro {
     struct gro_frame frames[GRO_FRAMES_MAX]; /* in the order of their first packets */
-    uint32_t n;                              /* frames used */
-    bool tcp;                                /* TCP may be merged (OFFLOAD_TSO) */
-    bool udp;                                /* UDP may be merged (OFFLOAD_USO) */
+    uint32_t n; /* frames used; 0 forgets them all, and at GRO_FRAMES_MAX it is full */
+    bool tcp;   /* TCP may be merged (OFFLOAD_TSO) */
+    bool udp;   /* UDP may be merged (OFFLOAD_USO) */
 };
 
 /** gro_init() - empty; @tcp, @udp: what the interface takes merged. */
 void gro_init(struct gro *g, bool tcp, bool udp);
 
-/** gro_is_full() - take the frames out before the next gro_add(). */
-static inline bool gro_is_full(const struct gro *g)
-{
-    return g->n == GRO_FRAMES_MAX;
-}
-
 /**
  * gro_add() - add a packet
- * @p:		borrowed until gro_clear(), with GRO_HEADROOM bytes before it, all writable
+ * @p:		borrowed until the frames are forgotten, with GRO_HEADROOM bytes before it, all
+ * writable
  * @ip:		from ip_parse() of @p
  *
- * The collection must not be full.
+ * The collection must not be full: the frames are taken out before.
  */
 void gro_add(struct gro *g, uint8_t *p, const struct ip_info *ip);
 
 /** gro_finish() - write the notes and the merged headers: the frames' pieces are then final. */
 void gro_finish(struct gro *g);
-
-/** gro_clear() - forget all frames. */
-static inline void gro_clear(struct gro *g)
-{
-    g->n = 0;
-}

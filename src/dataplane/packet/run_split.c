@@ -6,6 +6,17 @@
 #include "wire/stun.h"
 #include "wire/wg.h"
 
+/* Do the first bytes name one of the four types, whatever the length is? */
+static bool has_type(const uint8_t *p, uint32_t len)
+{
+    struct le32 type;
+
+    if (len < sizeof(type))
+        return false;
+    memcpy(&type, p, sizeof(type));
+    return le32_get(type) >= WG_TYPE_INITIATION && le32_get(type) <= WG_TYPE_DATA;
+}
+
 /* @len: at least 1. @ret_index is set for data. */
 static enum run_kind read_kind(const uint8_t *msg, uint32_t len, uint32_t *ret_index)
 {
@@ -24,7 +35,7 @@ static enum run_kind read_kind(const uint8_t *msg, uint32_t len, uint32_t *ret_i
     }
     if (msg[0] >= FRAME_FIRST_TYPE || stun_is_answer(msg, len))
         return RUN_FRAME;
-    return wg_has_type(msg, len) ? RUN_TRUNCATED : RUN_UNKNOWN;
+    return has_type(msg, len) ? RUN_TRUNCATED : RUN_UNKNOWN;
 }
 
 struct run_part run_split(const struct udp_run *run, uint32_t off)

@@ -1,6 +1,9 @@
 /* sched.c - see sched.h. */
 #include "packet/sched.h"
 
+/* Bytes that a queue may send in its turn. */
+#define CLASS_SCHED_QUANTUM 16384
+
 static uint64_t bit(unsigned queue)
 {
     return UINT64_C(1) << queue;

@@ -34,9 +34,6 @@
 /** A bit for each queue. */
 #define CLASS_SCHED_MAX 64
 
-/** Bytes that a queue may send in its turn. */
-#define CLASS_SCHED_QUANTUM 16384
-
 struct class_sched {
     bool has_classes;            /* queues are of classes; else all are TRAFFIC_CLASS_NORMAL */
     uint64_t ready;              /* queues that may have frames */

@@ -48,7 +48,7 @@ static void add_last(void)
     memcpy(in.copy[in.n], p, in.len[in.n]);
     assert_int_equal(ip_parse(p, in.len[in.n], &ip), 0);
     in.n++;
-    assert_false(gro_is_full(&gro));
+    assert_false(gro.n == GRO_FRAMES_MAX);
     gro_add(&gro, p, &ip);
 }
 
@@ -137,7 +137,7 @@ static void check_out(bool good_csums)
         }
     }
     assert_int_equal(n_out, in.n);
-    gro_clear(&gro);
+    gro.n = 0;
 }
 
 /* ---- table: how many frames come of it ---- */
@@ -322,7 +322,7 @@ static void test_reference(void **state)
         unsigned n = 1 + rng_u32(&rng) % GRO_FRAMES_MAX;
 
         begin(rng_u32(&rng) % 8 > 0, rng_u32(&rng) % 8 > 0);
-        for (unsigned i = 0; i < n * 4 && in.n < PACKETS_MAX && !gro_is_full(&gro); i++)
+        for (unsigned i = 0; i < n * 4 && in.n < PACKETS_MAX && gro.n < GRO_FRAMES_MAX; i++)
             random_packet(&rng, flows);
         check_out(false);
     }

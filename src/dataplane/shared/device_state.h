@@ -28,9 +28,6 @@
  * Written under the port's lock (port/device_config.h); read by any thread.
  */
 
-/** What each datagram adds to the message in it: the headers of IPv4 and UDP. */
-#define SHAPING_OVERHEAD 28
-
 struct device_shaping {
     _Atomic bool is_on;                   /* there is a rate: of these, or of a peer */
     _Atomic bool has_classes;             /* the queues are sorted by class */

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Bytes for the answers to one batch. */
+#define PORT_TX_SIZE 16384
+
 int port_tx_init(struct port_tx *tx, const struct index_table *index,
     const struct udp_sockets *sockets, struct drops *drops, unsigned worker, bool gso)
 {

@@ -34,9 +34,6 @@ struct port_tx {
     size_t space_used;                 /* in this batch; port_tx.c's */
 };
 
-/** Bytes for the answers to one batch. */
-#define PORT_TX_SIZE 16384
-
 /**
  * port_filter_fn - look at what arrived before the devices do
  * @ctx:	from port_set_filter()

@@ -63,9 +63,6 @@ enum uapi_key {
     UAPI_KEY_N,
 };
 
-/** Least MTU of a peer: RFC 791 has every host take so much. */
-#define UAPI_MTU_MIN 576
-
 /** A line's key and value. Holds secrets for two of the keys: wipe it. */
 struct uapi_item {
     enum uapi_key key;

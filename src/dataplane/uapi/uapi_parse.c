@@ -8,6 +8,9 @@
 #include "base/secret.h"
 #include "base/text.h"
 
+/* Least MTU of a peer: RFC 791 has every host take so much. */
+#define UAPI_MTU_MIN 576
+
 typedef int (*value_fn)(struct uapi_item *ret, const char *value);
 
 static int take_u16(struct uapi_item *ret, const char *value)

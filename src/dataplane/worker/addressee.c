@@ -7,6 +7,9 @@
 #include "base/containers.h"
 #include "shared/device_state.h"
 
+/* Sources that are remembered; 24 bytes each. */
+#define ADDRESSEE_SOURCES 1024
+
 _Static_assert((ADDRESSEE_SOURCES & (ADDRESSEE_SOURCES - 1)) == 0, "a mask of the hash");
 
 int addressee_init(struct addressee *a, uint64_t seed)

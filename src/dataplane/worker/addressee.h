@@ -27,9 +27,6 @@
 #include "base/drop.h"
 #include "base/rate.h"
 
-/** Sources that are remembered; 24 bytes each. */
-#define ADDRESSEE_SOURCES 1024
-
 /** What a try costs: 1,000 a second of one source, 200,000 of all; after a rest so much at once. */
 #define ADDRESSEE_SOURCE_COST  (NSEC_PER_SEC / 1000)
 #define ADDRESSEE_SOURCE_BURST NSEC_PER_SEC

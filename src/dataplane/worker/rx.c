@@ -73,7 +73,7 @@ static void frame_writer_flush(struct frame_writer *w)
     gro_finish(&w->gro);
     for (uint32_t i = 0; i < w->gro.n; i++)
         write_frame(w, d, &w->gro.frames[i]);
-    gro_clear(&w->gro);
+    w->gro.n = 0;
     w->device = NULL;
 }
 
@@ -144,7 +144,7 @@ static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t
     }
     if ((tos & IP_ECN_MASK) == IP_ECN_CE)
         ip_ecn_decapsulate(p, tos);
-    if (writer->device != d || gro_is_full(&writer->gro))
+    if (writer->device != d || writer->gro.n == GRO_FRAMES_MAX)
         frame_writer_flush(writer);
     if (!writer->device) {
         gro_init(&writer->gro, may_merge(d, OFFLOAD_TSO), may_merge(d, OFFLOAD_USO));

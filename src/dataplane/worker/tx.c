@@ -54,9 +54,15 @@ static bool collect_from(struct tx_worker *w, unsigned queue, uint32_t n_bytes)
     return w->batch.len < BATCH_GOAL;
 }
 
+/* The frame has packets that are not cut yet. */
+static inline bool is_cutting(const struct tx_worker *w)
+{
+    return w->next < w->plan.n;
+}
+
 static bool has_more(const struct tx_worker *w)
 {
-    return w->sched.ready || tx_is_cutting(w);
+    return w->sched.ready || is_cutting(w);
 }
 
 /* Stage: collect. Fills the batch: from each queue that may have frames its share, in
@@ -66,7 +72,7 @@ static void collect(struct tx_worker *w)
     unsigned n_ready = queue_sched_begin(&w->sched);
     int queue;
 
-    if (tx_is_cutting(w) && !tx_cut_frame(w))
+    if (is_cutting(w) && !tx_cut_frame(w))
         return;
     while ((queue = queue_sched_next(&w->sched)) >= 0)
         if (!collect_from(w, (unsigned)queue, BATCH_GOAL / n_ready))
@@ -129,7 +135,7 @@ static bool serve(struct tx_worker *w)
     (void)collect_from(w, (unsigned)queue, 1);
     for (unsigned n = 0; w->batch.n > 0; n++) {
         tx_send_batch(w);
-        if (n == 0 || tx_is_cutting(w))
+        if (n == 0 || is_cutting(w))
             collect(w);
     }
     return true;
@@ -187,7 +193,7 @@ static void *tx_main(void *arg)
             continue;
         }
         /* A frame that is half cut is sent before a turn that keeps a rate. */
-        if (tx_shaped_is_on(w) && !tx_is_cutting(w)) {
+        if (tx_shaped_is_on(w) && !is_cutting(w)) {
             enum tx_shaped_result result = tx_shaped_turn(w);
 
             if (result == TX_SHAPED_IDLE)

@@ -13,6 +13,9 @@
 #include "shared/device_state.h"
 #include "shared/port_state.h"
 
+/* What each datagram adds to the message in it: the headers of IPv4 and UDP. */
+#define SHAPING_OVERHEAD 28
+
 /* While all that waits has to wait longer, other queues are looked at so often. */
 #define LOOK_AGAIN NSEC_PER_MSEC
 

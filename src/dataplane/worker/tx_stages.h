@@ -107,12 +107,6 @@ bool tx_read_frame(struct tx_worker *w, unsigned queue);
 /** tx_cut_frame() - as many packets of the frame as fit into the batch; false when that is full. */
 bool tx_cut_frame(struct tx_worker *w);
 
-/** tx_is_cutting() - the frame has packets that are not cut yet. */
-static inline bool tx_is_cutting(const struct tx_worker *w)
-{
-    return w->next < w->plan.n;
-}
-
 /** tx_send_batch() - sends what was cut, and forgets it. */
 void tx_send_batch(struct tx_worker *w);
 

@@ -231,7 +231,7 @@ static void write_frames(struct tunnel *t)
         if (writev(t->tun, f->iov, (int)f->n) < 0)
             atomic_fetch_add(&t->n_invalid, 1);
     }
-    gro_clear(&t->gro);
+    t->gro.n = 0;
 }
 
 static void take_data(struct tunnel *t, uint8_t *msg, size_t len, nsec_t now)
@@ -255,7 +255,7 @@ static void take_data(struct tunnel *t, uint8_t *msg, size_t len, nsec_t now)
         return;
     if (s->answer_due == 0)
         s->answer_due = now + WG_KEEPALIVE_TIMEOUT;
-    if (gro_is_full(&t->gro))
+    if (t->gro.n == GRO_FRAMES_MAX)
         write_frames(t);
     gro_add(&t->gro, msg + sizeof(struct wg_data), &ip);
 }

@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "base/text.h"
 
+#define ISLANDS_NEAR_MS 1.0 /* machines of one place answer within this, in ms */
+
 #define ALONE SIZE_MAX
 
 /* What is being found out. Each node leads to the first node that it is known to be with. */

@@ -25,7 +25,6 @@
 
 struct str;
 
-#define ISLANDS_NEAR_MS      1.0 /* machines of one place answer within this, in ms */
 #define ISLANDS_EVIDENCE_MAX 160 /* bytes of a sentence, with its zero */
 
 /** A node, as it is known. */

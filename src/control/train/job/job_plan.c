@@ -16,6 +16,9 @@
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
 
+/* Longest plan, bytes; one for 256 nodes has about 60,000. */
+#define JOB_PLAN_MAX (1u << 20)
+
 /* Exit status of `weft plan` when it prints a plan and the plan is not good. */
 #define STATUS_NOT_GOOD 3
 

@@ -17,9 +17,6 @@ struct err;
 struct run;
 struct str;
 
-/** Longest plan, bytes; one for 256 nodes has about 60,000. */
-#define JOB_PLAN_MAX (1u << 20)
-
 /** The file in the state directory with what was last measured between all nodes. */
 #define JOB_PLAN_MEASURED "measured.json"
 

@@ -21,6 +21,9 @@
 #include "os/file.h"
 #include "os/interrupt.h"
 
+/* Longest result, bytes. The store keeps 256 KiB of a key (rendezvous/etcd2/etcd2_node.h). */
+#define AGREE_TEXT_MAX (200u << 10)
+
 /* ==== the job's store at the hub ============================================================= */
 
 /*

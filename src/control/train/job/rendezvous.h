@@ -157,9 +157,6 @@ void rendezvous_end(const char *socket_path, const char *job);
  * another node claims the work.
  */
 
-/** Longest result, bytes. The store keeps 256 KiB of a key (rendezvous/etcd2/etcd2_node.h). */
-#define AGREE_TEXT_MAX (200u << 10)
-
 /**
  * agree_make_fn - find it out
  * @out:	the result is appended

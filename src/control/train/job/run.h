@@ -114,9 +114,6 @@ void run_summary(const struct run *run, struct str *out);
 /** run_advise() - append a line for each problem that the plan's variables do not solve. */
 void run_advise(const struct run *run, struct str *out);
 
-/** Exit status of a command that has used torch, ended well, and met no other node of the job. */
-#define RUN_STATUS_STRAYED 3
-
 /**
  * Returned by run_exec(): the job has ended because the hub was lost, and the hub is back; or
  * because another node has had a new run of it begun. The caller prepares and runs the command
@@ -212,9 +209,6 @@ void run_dir_remove(const char *dir);
  * has written.
  */
 
-/** The hosts file is looked for so often. */
-#define RUN_ISLAND_EACH_MS 2000
-
 /**
  * run_take_island() - write down the island's nodes, and lay the hosts file
  * @run:	after run_prepare(); nothing is done when run->island_interface is ""
@@ -243,9 +237,6 @@ void run_keep_island(const struct run *run);
  * moment, as they may have been started anew with the machine, so it asks again, less and less
  * often. Of a job of fixed size it waits for the nodes (lost.h).
  */
-
-/** The highest number of times that a command may be begun again. */
-#define AGAIN_MAX 1000000
 
 /** How often a command was begun again. All zero but for @max. */
 struct again {

@@ -24,6 +24,11 @@
 #include "train/job/run.h"
 #include "train/profile/profile.h"
 
+/* The hosts file is looked for so often. */
+#define RUN_ISLAND_EACH_MS 2000
+/* Exit status of a command that has used torch, ended well, and met no other node of the job. */
+#define RUN_STATUS_STRAYED 3
+
 _Static_assert(RUN_E_CUT_OFF > CHILD_E_NOT_EXECUTABLE && CHILD_E_NOT_EXECUTABLE > CHILD_E_NOT_FOUND,
     "run_exec() returns any of them");
 

@@ -64,28 +64,10 @@ enum preflight_level {
 };
 
 /**
- * Microseconds by which a member's clock may differ from the others'. From PREFLIGHT_CLOCK_NO_US on
- * elastic rendezvous fails, because it compares the times of heartbeats of different machines.
- */
-#define PREFLIGHT_CLOCK_NO_US   5000000
-#define PREFLIGHT_CLOCK_WARN_US 500000
-
-/** When so many percent of a train's pings are lost, or more, the finding has that level. */
-#define PREFLIGHT_LOSS_WARN 5
-#define PREFLIGHT_LOSS_NO   20
-
-/** A pair is slow when its rate is below the median pair's rate divided by this. */
-#define PREFLIGHT_SLOW_PART 8
-
-/**
  * Bits per second on the overlay's interface, both ways together, from which on the traffic is
  * taken for that of a job.
  */
 #define PREFLIGHT_LIVE_RATE 10000000
-
-/** Open files that a rank needs in any case, and the further ones that it needs for each member. */
-#define PREFLIGHT_FILES_BASE 1024
-#define PREFLIGHT_FILES_EACH 64
 
 /** A member: what it said of itself, and how names resolve. */
 struct preflight_node {

@@ -8,6 +8,16 @@
 #include "base/text.h"
 #include "train/profile/profile.h"
 
+/* The newest version whose source was looked through, as a minor of NCCL 2. */
+#define NCCL_VARS_NEWEST 30
+
+/* What is known of a variable. Versions are minors of NCCL 2: 17 is 2.17. */
+struct nccl_var {
+    const char *name;
+    unsigned since; /* the first that knows it; 0: 2.4 or before */
+    unsigned until; /* the last that knows it; 0: it is still known */
+};
+
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* Copies text up to the end of the line, without what could move a terminal's cursor. */

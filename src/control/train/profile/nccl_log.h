@@ -58,16 +58,6 @@ enum nccl_log_verdict nccl_log_assess(const struct nccl_log *log, const struct p
 
 #define NCCL_NOTE_MAX 256 /* bytes of a note, with its zero */
 
-/** What is known of one. Versions are minors of NCCL 2: 17 is 2.17. */
-struct nccl_var {
-    const char *name;
-    unsigned since; /* the first that knows it; 0: 2.4 or before */
-    unsigned until; /* the last that knows it; 0: it is still known */
-};
-
-/** The newest version whose source was looked through, as a minor of NCCL 2. */
-#define NCCL_VARS_NEWEST 30
-
 /** What is to be said of a variable that a person has set. */
 enum nccl_verdict {
     NCCL_VERDICT_FINE,    /* nothing */

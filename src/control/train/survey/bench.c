@@ -15,6 +15,9 @@
 #include "plan/matrix.h"
 #include "train/names/members.h"
 
+#define SWEEP_LEAST 8ull         /* bytes of the first size */
+#define SWEEP_MOST  (1ull << 30) /* bytes of the last one */
+
 uint64_t bench_algbw(const struct bench_allreduce *a)
 {
     return a->is_done && a->elapsed > 0 ? (uint64_t)((double)a->bytes * 8e9 / (double)a->elapsed)

@@ -18,9 +18,6 @@
 struct matrix;
 struct rounds_pair;
 
-/** Most members of one survey; each pair of them takes more than a kilobyte of memory here. */
-#define SURVEY_NODES_MAX 256
-
 /** How the members are reached, and how much is measured. All pointers are borrowed. */
 struct survey_plan {
     const char *purpose;     /* "preflight" or "bench"; told to others who find the members busy */

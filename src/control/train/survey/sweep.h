@@ -94,8 +94,6 @@ enum verdict {
 enum verdict verdict_assess(const struct verdict_expectation *expected,
     const struct fabric_report *machine, double busbw, const struct nccl_log *log, struct str *out);
 
-#define SWEEP_LEAST   8ull         /* bytes of the first size */
-#define SWEEP_MOST    (1ull << 30) /* bytes of the last one */
 #define SWEEP_WHY_MAX 200
 
 /** A sweep and its verdict. */

@@ -8,6 +8,9 @@
 #include "base/err.h"
 #include "base/secret.h"
 
+#define WG_CONFIG_PEERS_MAX   65536
+#define WG_CONFIG_ALLOWED_MAX 65536 /* blocks of one peer */
+
 void wg_peer_deinit(struct wg_peer *p)
 {
     free(p->allowed);

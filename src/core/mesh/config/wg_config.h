@@ -20,8 +20,6 @@
 #include "noise/identity.h"
 
 #define WG_CONFIG_ADDRESSES_MAX 4
-#define WG_CONFIG_PEERS_MAX     65536
-#define WG_CONFIG_ALLOWED_MAX   65536 /* blocks of one peer */
 
 /** What an engine observed of a peer; zero in a wanted configuration. */
 struct wg_facts {

@@ -11,6 +11,8 @@
 #include "mesh/snapshot/snapshot.h"
 #include "path/candidate.h"
 
+#define ADDRMAP_MAX 4096 /* translations; more are left out, and said */
+
 /* Most private addresses of one node that are taken; who has more has them on bridges of
  * containers, where no other machine reaches it. */
 #define PRIVATE_MAX 8

@@ -22,8 +22,6 @@ struct str;
 #define ADDRMAP_LABEL_PRIVATE "private-address"
 #define ADDRMAP_LABEL_PUBLIC  "public-address"
 
-#define ADDRMAP_MAX 4096 /* translations; more are left out, and said */
-
 /** One translation. */
 struct addrmap_entry {
     char node[NAME_MAX_LEN + 1];

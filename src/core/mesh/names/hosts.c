@@ -13,6 +13,9 @@
 #include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
 
+/* Networks with more nodes have qualified names only: each extra costs the resolver a question. */
+#define HOSTS_EXTRAS_MAX 2048
+
 #define BEGIN "# weft begin "
 #define END   "# weft end "
 

@@ -43,9 +43,6 @@ struct str;
  * rendezvous.NETWORK.weft. */
 #define HOSTS_RENDEZVOUS "rendezvous"
 
-/** Networks with more nodes have qualified names only: each extra costs the resolver a question. */
-#define HOSTS_EXTRAS_MAX 2048
-
 /** May an extra be in the file? */
 enum hosts_verdict {
     HOSTS_KEPT,      /* nothing speaks against it */

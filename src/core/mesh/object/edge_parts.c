@@ -10,6 +10,9 @@
 #include "base/err.h"
 #include "mesh/object/node.h"
 
+/* Most parts that are kept of one writer. */
+#define EDGE_PARTS_MAX 16384
+
 static void free_part(struct edge_part *part, enum edge_owner owner)
 {
     if (part && owner == EDGE_OWNER_AGENT && !part->is_gone)

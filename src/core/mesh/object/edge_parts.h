@@ -21,9 +21,6 @@
 
 #include "mesh/object/edge_status.h"
 
-/** Most parts that are kept of one writer. */
-#define EDGE_PARTS_MAX 16384
-
 /** The part of one writer for one edge. On the heap; the peer's name is its last member. */
 struct edge_part {
     union {
@@ -41,8 +38,6 @@ struct edge_parts {
     size_t cap;
     enum edge_owner owner;
 };
-
-#define EDGE_PARTS_NULL {0}
 
 /** edge_parts_deinit() - release all. */
 void edge_parts_deinit(struct edge_parts *p);
@@ -69,7 +64,7 @@ void edge_parts_end(struct edge_parts *p);
 
 /**
  * edge_parts_decode() - {"PEER": {...}, "GONE": null}
- * @ret:	EDGE_PARTS_NULL but for its owner; untouched on failure
+ * @ret:	all zero but for its owner; untouched on failure
  * @json:	borrowed; NULL: none
  * @at:		s since 1970: the time by which ages count
  *

@@ -16,6 +16,12 @@
 #include "base/traffic.h"
 #include "crypto/x25519.h"
 
+/* Shortest and longest prefix: room for millions, and for the hub and one node. */
+#define BLOCK_LEN4_MIN 8
+#define BLOCK_LEN4_MAX 30
+#define BLOCK_LEN6_MIN 32
+#define BLOCK_LEN6_MAX 124
+
 void fields_fail(struct fields *f, const char *fmt, ...)
 {
     char text[256];

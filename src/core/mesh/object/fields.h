@@ -133,12 +133,6 @@ int fields_end(const struct fields *f);
  * nobody else's by its nature: not loopback, link-local or multicast.
  */
 
-/* Shortest and longest prefix: room for millions, and for the hub and one node. */
-#define BLOCK_LEN4_MIN 8
-#define BLOCK_LEN4_MAX 30
-#define BLOCK_LEN6_MIN 32
-#define BLOCK_LEN6_MAX 124
-
 /**
  * block_parse() - "10.77.0.0/16" or "fd5a::/64", host bits zero
  * @v4:		which family it has to be of

@@ -9,7 +9,8 @@
 #include "base/traffic.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
-#include "mesh/object/object_meta.h"
+
+#define OBJECT_OWNERS_MAX 8 /* of an edge's status: two agents, two probes, hubs */
 
 static const char *const edge_path_names[] = {"auto", "direct", "relay", "off"};
 

@@ -13,8 +13,6 @@
 #include "crypto/x25519.h"
 #include "mesh/object/object_meta.h"
 
-#define OBJECT_OWNERS_MAX 8 /* of an edge's status: two agents, two probes, hubs */
-
 /** What somebody said about one edge's path. */
 enum edge_path {
     EDGE_PATH_AUTO,

@@ -8,6 +8,8 @@
 #include "mesh/object/fields.h"
 #include "path/path.h"
 
+#define FABRIC_GBIT_MAX 1000000
+
 #define RTT_MAX              (60 * NSEC_PER_SEC)
 #define KEEPALIVE_REPORT_MAX (3600 * NSEC_PER_SEC)
 

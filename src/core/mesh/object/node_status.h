@@ -49,7 +49,6 @@ json_t *path_report_encode_facts(const struct path_side *side);
 #define FABRIC_REPORT_TEXT_MAX 64  /* bytes of a text, with its zero */
 #define FABRIC_KEY_MAX         128 /* bytes of a key, with its zero */
 #define FABRIC_KEYS_MAX        4
-#define FABRIC_GBIT_MAX        1000000
 #define FABRIC_GPUS_MAX        1024
 
 /** A text that nodes have in common which may share a fabric, such as "aws-group/use1-az4/train".

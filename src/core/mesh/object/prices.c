@@ -9,6 +9,9 @@
 #include "base/err.h"
 #include "mesh/object/fields.h"
 
+/* Most zones of an island. */
+#define PRICES_ZONES_MAX 64
+
 #define AMOUNT_MAX 1e9
 #define RATE_MAX   1e15 /* bits per second */
 

@@ -18,9 +18,6 @@ struct fields;
 #define PRICES_ISLANDS_MAX 64
 #define PRICES_LINKS_MAX   64
 
-/** Most zones of an island. */
-#define PRICES_ZONES_MAX 64
-
 #define PRICES_NAME_MAX 64 /* bytes of a name, with its zero */
 
 /** What an island's provider takes. GB are 10^9 bytes. */

@@ -11,6 +11,10 @@
 #include "mesh/object/fields.h"
 #include "mesh/object/network.h"
 
+/* Shortest prefix. A default route is no subnet: it would take the way to the hub as well. */
+#define SUBNETS_LEN4_MIN 8
+#define SUBNETS_LEN6_MIN 16
+
 int subnet_parse(struct ip_prefix *ret, const char *text, struct err *e)
 {
     struct ip_prefix p;

@@ -21,10 +21,6 @@ struct network;
 /** Most of one node, and of one token. */
 #define SUBNETS_MAX 16
 
-/* Shortest prefix. A default route is no subnet: it would take the way to the hub as well. */
-#define SUBNETS_LEN4_MIN 8
-#define SUBNETS_LEN6_MIN 16
-
 /** Some blocks, host bits zero; sorted by ip_prefix_compare(), and no two overlap. */
 struct subnets {
     struct ip_prefix items[SUBNETS_MAX];

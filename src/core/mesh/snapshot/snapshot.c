@@ -9,6 +9,10 @@
 #include "base/err.h"
 #include "mesh/object/fields.h"
 
+#define SNAPSHOT_NODES_MAX  65536
+#define SNAPSHOT_EDGES_MAX  65536
+#define SNAPSHOT_OTHERS_MAX 65536
+
 #define REVISION_MAX INT64_MAX /* what a JSON integer holds */
 
 /* ---- sorted lists --------------------------------------------------------------------------- */

@@ -17,10 +17,6 @@
 #include "base/err.h"
 #include "mesh/object/object.h"
 
-#define SNAPSHOT_NODES_MAX  65536
-#define SNAPSHOT_EDGES_MAX  65536
-#define SNAPSHOT_OTHERS_MAX 65536
-
 /** Objects of one kind, sorted by name. */
 struct snapshot_list {
     struct object **items; /* owns the array and what it points to */

@@ -9,7 +9,6 @@
 #include <openssl/params.h>
 #include <openssl/provider.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/err.h"

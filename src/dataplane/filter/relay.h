@@ -12,8 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/addr.h"
-#include "base/clock.h"
 #include "wire/stun.h"
 
 struct port_tx;

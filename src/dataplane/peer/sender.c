@@ -1,7 +1,6 @@
 /* sender.c - see sender.h. */
 #include "peer/sender.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
-#include "wire/wg.h"
 
 int sender_init(struct sender *s, struct port *port, struct drops *drops, bool wait)
 {

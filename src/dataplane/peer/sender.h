@@ -20,7 +20,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
 #include "net/socket/udp_batch.h"
 #include "wire/wg.h"
 

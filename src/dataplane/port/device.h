@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "base/traffic.h"
-#include "net/tun/offload.h"
 #include "noise/profile.h"
 #include "shared/options.h"
 

@@ -18,8 +18,6 @@
 
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/drop.h"
 #include "shared/options.h"
 #include "shared/port_tx.h"
 

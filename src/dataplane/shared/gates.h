@@ -5,7 +5,6 @@
 
 #include <stdint.h>
 
-#include "base/clock.h"
 #include "shared/port_tx.h"
 
 struct device;

@@ -27,7 +27,6 @@
 #include <stdio.h>
 #include <sys/uio.h>
 
-#include "base/drop.h"
 #include "crypto/aead.h"
 #include "os/clock.h"
 #include "packet/run_split.h"

@@ -22,8 +22,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/addr.h"
-#include "base/clock.h"
 #include "net/socket/tcp.h"
 #include "train/job/rendezvous.h"
 

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "base/clock.h"
 #include "base/parse.h"
 
 struct interrupt;

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "measure/coordinator.h"
 #include "train/preflight/preflight.h"
 
 struct matrix;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/addr.h"
 #include "base/containers.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -12,8 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/addr.h"
-#include "base/parse.h"
 #include "mesh/names/hosts.h"
 #include "wire/dns.h"
 

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/parse.h"
 #include "mesh/object/object_meta.h"
 
 struct fields;

@@ -35,7 +35,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/addr.h"
 #include "mesh/config/wg_config.h"
 #include "mesh/snapshot/snapshot.h"
 #include "path/pmtu.h"

@@ -106,10 +106,11 @@ size_t survey_round(
 
 /**
  * survey_ask_bulk() - measure the throughput of some pairs at the same time
- * @orders:	by pair: a BULK order, whose peer is filled in here, or ORDER_NONE: it is not
- *measured; each member may be in one such pair at most
+ * @orders:	by pair: a BULK order, whose peer is set here; ORDER_NONE: it is not measured
  * @ret:	by pair: the result; set only where @measured is true
  * @measured:	by pair: set to whether there is a result
+ *
+ * Each member may be in one pair that is measured at most.
  */
 void survey_ask_bulk(
     struct survey *s, const struct order *orders, struct bulk *ret, bool *measured);

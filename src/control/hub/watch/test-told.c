@@ -393,6 +393,46 @@ static void test_reports_are_written(void **state)
     assert_int_equal(audience_node("a")->reported->counts.alarms, 1);
 }
 
+/* That an edge is gone is worth a record, and that nothing of it was known is not. */
+static void test_edges_that_go_are_written(void **state)
+{
+    struct reports *r = &audience_hub.hub->reports;
+    struct err e = ERR_NULL;
+
+    report("a", "{\"edges\":{\"b\":{\"path\":\"relay\"},\"c\":{\"path\":\"relay\"}}}");
+    report_as("a", 200, "{\"run\":5,\"number\":1,\"begins\":true,\"edges\":{}}");
+    assert_int_equal(reports_flush(r, audience_hub.now, &e), 0);
+    report_as("a", 200, "{\"run\":5,\"number\":2,\"edges\":{\"b\":null}}");
+    assert_true(audience_node("a")->reported->is_unsaved);
+    assert_int_equal(reports_flush(r, audience_hub.now, &e), 0);
+    report_as("a", 200, "{\"run\":5,\"number\":3,\"edges\":{\"b\":null}}");
+    assert_false(audience_node("a")->reported->is_unsaved);
+    /* Nor is what stays away at the end of a report. */
+    report_as("a", 200, "{\"run\":5,\"number\":4,\"ends\":true,\"edges\":{}}");
+    assert_true(audience_node("a")->reported->is_unsaved);
+    assert_int_equal(audience_node("a")->reported->heard.report.edges.n, 0);
+}
+
+/* A store that has refused is tried with the hub's own record, where nothing else is to be written.
+ */
+static void test_a_store_is_tried(void **state)
+{
+    struct reports *r = &audience_hub.hub->reports;
+    struct model_node *own = audience_node(audience_hub.hub->model.self);
+    struct err e = ERR_NULL;
+
+    assert_int_equal(reports_flush(r, audience_hub.now, &e), 0);
+    report("a", "{\"node\":{\"engine\":\"kernel\"}}");
+    assert_false(own->reported->is_unsaved);
+    reports_try_store(r);
+    assert_false(own->reported->is_unsaved);
+    assert_int_equal(reports_flush(r, audience_hub.now, &e), 0);
+    reports_try_store(r);
+    assert_true(own->reported->is_unsaved);
+    assert_int_equal(reports_flush(r, audience_hub.now, &e), 0);
+    assert_false(own->reported->is_unsaved);
+}
+
 /* ---- who is there -----------------------------------------------------------------------------
  */
 
@@ -488,6 +528,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_snapshot_says_of_when_it_is, enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_edges_of_others, enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_reports_are_written, enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_edges_that_go_are_written, enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_a_store_is_tried, enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_presence, enter, audience_leave),
         cmocka_unit_test(test_a_session_is_fresh_for_three_minutes),
         cmocka_unit_test_setup_teardown(test_agents_that_are_not_heard, enter, audience_leave),

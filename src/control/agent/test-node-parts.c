@@ -112,6 +112,20 @@ static void test_a_found_path_is_left_only_for_a_relay(void **state)
     snapshot_deinit(&d->snapshot);
 }
 
+/* The last packet of a stream that is left leads the engine back to its end on this machine. */
+static void test_a_hub_is_not_on_this_machine(void **state)
+{
+    struct doubts *d = make_doubts();
+    struct peer_suspect actions;
+
+    d->items[1].endpoint = d->relay;
+    assert_int_equal(walk(d, &actions), 0);
+    d->items[0].endpoint = endpoint("127.0.0.1:37839");
+    assert_int_equal(walk(d, &actions), 1);
+    assert_ptr_equal(actions.peer, &d->items[0]);
+    snapshot_deinit(&d->snapshot);
+}
+
 static void test_a_plain_peer_is_suspect_when_it_is_silent(void **state)
 {
     struct doubts *d = make_doubts();
@@ -375,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_found_path_is_left_only_for_a_relay),
+        cmocka_unit_test(test_a_hub_is_not_on_this_machine),
         cmocka_unit_test(test_a_plain_peer_is_suspect_when_it_is_silent),
         cmocka_unit_test(test_members_and_how_they_are_reached),
         cmocka_unit_test(test_orders_are_proven_between_two_nodes),

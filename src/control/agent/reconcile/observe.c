@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mesh/object/fields.h"
 #include "mesh/snapshot/snapshot.h"
 
 /* A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */
@@ -104,6 +105,18 @@ int64_t observation_age_seconds(const struct observation *ob, nsec_t now)
 
 /* ---- peers at a wrong endpoint --------------------------------------------------------------- */
 
+/* Has the engine it anywhere but on the path that this node finds to it? A hub may be anywhere, but
+ * not on this machine. */
+static bool is_astray(
+    const struct peer_suspects_facts *facts, const struct node *node, const struct observation *ob)
+{
+    if (endpoint_is_none(&ob->endpoint))
+        return false;
+    if (node->hub)
+        return block_find_reserved(&ob->endpoint.addr) != NULL;
+    return !facts->may_be_at(facts->ctx, node->meta.name, &ob->endpoint);
+}
+
 bool peer_suspects_next(
     struct peer_suspects *ps, const struct peer_suspects_facts *facts, struct peer_suspect *ret)
 {
@@ -112,11 +125,9 @@ bool peer_suspects_next(
     while (ps->next < s->nodes.n) {
         const struct node *node = &s->nodes.items[ps->next++]->node;
         const struct observation *ob =
-            node->side && !node->hub ? observe_find(facts->seen, &node->key) : NULL;
+            node->side || node->hub ? observe_find(facts->seen, &node->key) : NULL;
 
-        /* Has the engine it anywhere but on the path that this node finds to it? */
-        if (!ob || endpoint_is_none(&ob->endpoint) ||
-            facts->may_be_at(facts->ctx, node->meta.name, &ob->endpoint))
+        if (!ob || !is_astray(facts, node, ob))
             continue;
         *ret = (struct peer_suspect){.peer = ob, .node = node->meta.name};
         return true;

@@ -83,8 +83,9 @@ int64_t observation_age_seconds(const struct observation *ob, nsec_t now);
  * answer where the engine has it may have been led astray by a copy of a packet. A peer whose path
  * this node finds goes nowhere by itself: if the engine has it elsewhere, somebody changed the
  * engine by hand, or the engine cannot pin an endpoint and has followed a packet from the old path
- * while both ends change to another. In both cases the next pass has to tell the engine the wanted
- * endpoint again, which the owner has reconcile_resend_endpoint() do.
+ * while both ends change to another. The same happens to a hub: its last packets may come out of a
+ * stream that is left. In all cases the next pass has to tell the engine the wanted endpoint again,
+ * which the owner has reconcile_resend_endpoint() do.
  *
  * Pure but for the log: facts in, one doubtful peer after the other out.
  */

@@ -17,6 +17,7 @@
 #include "cmd/options.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "train/survey/sweep.h"
 
 #define PINGS     200
 #define MATRIX_MS 300

@@ -10,7 +10,9 @@
 
 #include "agent/launch.h"
 #include "agent/leave.h"
+#include "agent/state/state.h"
 #include "api/client/client.h"
+#include "api/content/token.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "cmd/admin.h"

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "mesh/object/prices.h"
+#include "plan/matrix.h"
 #include "plan/model.h"
 #include "plan/sync.h"
 

@@ -1,6 +1,7 @@
 /* secret.c - see secret.h. */
 #include "base/secret.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

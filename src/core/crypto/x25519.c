@@ -9,6 +9,7 @@
 #include <openssl/params.h>
 #include <openssl/provider.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/err.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/secret.h"
+#include "crypto/aead.h"
 
 /* Whitepaper 5.4: LABEL-MAC1 and LABEL-COOKIE, 8 bytes each without a zero. */
 static const char label_mac1[8] = {"mac1----"};

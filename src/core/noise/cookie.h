@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/clock.h"
 #include "crypto/aead.h"
 #include "crypto/hash.h"
 #include "crypto/x25519.h"

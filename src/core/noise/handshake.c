@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/secret.h"
+#include "crypto/hash.h"
 #include "noise/keypair.h"
 
 static_assert(sizeof(struct blake2s_digest) == sizeof(struct aead_key), "keys come out of hashes");

@@ -28,7 +28,12 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
+#include "crypto/aead.h"
+#include "crypto/hash.h"
+#include "crypto/x25519.h"
 #include "noise/identity.h"
+#include "noise/profile.h"
 #include "wire/wg.h"
 
 struct keypair;

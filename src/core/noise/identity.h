@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "crypto/x25519.h"
 #include "noise/profile.h"
 #include "noise/tai64n.h"

@@ -27,6 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/addr.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
 #include "path/behavior.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"

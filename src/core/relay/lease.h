@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/containers.h"
 
 /** A node's ends of its leases. Embedded in the router's node. */

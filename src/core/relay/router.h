@@ -51,6 +51,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/clock.h"
 #include "base/drop.h"
 #include "crypto/x25519.h"
 #include "wire/wg.h"

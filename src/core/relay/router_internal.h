@@ -10,8 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/containers.h"
 #include "base/rate.h"
 #include "crypto/hash.h"
+#include "crypto/x25519.h"
 #include "relay/lease.h"
 #include "relay/router.h"
 

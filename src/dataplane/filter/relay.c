@@ -12,6 +12,7 @@
 #include "relay/router.h"
 #include "shared/index.h"
 #include "shared/port_tx.h"
+#include "wire/stun.h"
 
 /* ---- requests that were heard ---- */
 

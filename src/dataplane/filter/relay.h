@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/addr.h"
+#include "base/clock.h"
 #include "wire/stun.h"
 
 struct port_tx;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/rate.h"
 
 /* Telling an inner sender that its packet has nowhere to go, or does not fit. */

@@ -17,9 +17,12 @@
 #include <stdint.h>
 
 #include "allowedips/allowedips.h"
+#include "base/clock.h"
+#include "base/containers.h"
 #include "net/socket/udp_batch.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
+#include "noise/identity.h"
 #include "noise/keypair.h"
 #include "noise/profile.h"
 #include "noise/timers.h"

@@ -1,6 +1,7 @@
 /* sender.c - see sender.h. */
 #include "peer/sender.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
+#include "wire/wg.h"
 
 int sender_init(struct sender *s, struct port *port, struct drops *drops, bool wait)
 {

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "net/socket/udp_batch.h"
 #include "wire/wg.h"
 

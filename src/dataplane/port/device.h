@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/traffic.h"
+#include "net/tun/offload.h"
 #include "noise/profile.h"
 #include "shared/options.h"
 

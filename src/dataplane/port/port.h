@@ -18,6 +18,8 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
+#include "base/drop.h"
 #include "shared/options.h"
 #include "shared/port_tx.h"
 

@@ -9,11 +9,17 @@
 #include <stdint.h>
 
 #include "allowedips/allowedips.h"
+#include "base/containers.h"
 #include "net/netlink/link_watch.h"
+#include "net/tun/offload.h"
 #include "net/tun/tun.h"
 #include "noise/cookie.h"
 #include "noise/identity.h"
+#include "noise/profile.h"
+#include "os/thread.h"
 #include "packet/sched.h"
+#include "shared/loop.h"
+#include "shared/options.h"
 #include "shared/port_state.h"
 
 /*

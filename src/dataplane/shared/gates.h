@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "shared/port_tx.h"
 
 struct device;

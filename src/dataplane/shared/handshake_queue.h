@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/containers.h"
 #include "net/socket/udp_batch.h"
 #include "wire/wg.h"

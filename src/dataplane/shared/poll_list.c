@@ -1,6 +1,8 @@
 /* poll_list.c - see poll_list.h. */
 #include "shared/poll_list.h"
 
+#include "base/containers.h"
+
 void poll_list_deinit(struct poll_list *l)
 {
     heap_deinit(&l->timers);

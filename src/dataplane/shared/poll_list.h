@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/containers.h"
 
 /** In every peer. Zeroes to begin with. */

@@ -21,9 +21,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/clock.h"
+#include "base/containers.h"
+#include "base/drop.h"
 #include "base/secret.h"
 #include "crypto/aead.h"
+#include "net/tun/offload.h"
 #include "noise/tai64n.h"
+#include "os/thread.h"
 #include "shared/frame_client.h"
 #include "shared/gates.h"
 #include "shared/handshake_queue.h"
@@ -31,6 +36,7 @@
 #include "shared/loop.h"
 #include "shared/options.h"
 #include "shared/poll_list.h"
+#include "shared/port_tx.h"
 #include "shared/rx_waiter.h"
 
 /*

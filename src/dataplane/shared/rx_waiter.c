@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "os/file.h"
+#include "os/thread.h"
 
 /* What epoll tells of: a socket, by its family, or one of these. */
 #define READY_WAKE  UDP_FAMILY_N

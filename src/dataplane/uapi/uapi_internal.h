@@ -8,7 +8,9 @@
 
 #include "base/addr.h"
 #include "base/traffic.h"
+#include "crypto/x25519.h"
 #include "noise/identity.h"
+#include "noise/profile.h"
 
 struct device;
 struct str;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/containers.h"
 #include "shared/device_state.h"
 
 /* Sources that are remembered; 24 bytes each. */

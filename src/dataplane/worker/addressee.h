@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/addr.h"
+#include "base/clock.h"
 #include "base/containers.h"
 #include "base/drop.h"
 #include "base/rate.h"

@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <sys/uio.h>
 
+#include "base/drop.h"
 #include "crypto/aead.h"
 #include "os/clock.h"
 #include "packet/run_split.h"

@@ -6,6 +6,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/drop.h"
+#include "base/rate.h"
+#include "net/socket/udp_batch.h"
 #include "os/thread.h"
 #include "packet/gro.h"
 #include "shared/handshake_queue.h"

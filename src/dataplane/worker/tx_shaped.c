@@ -8,6 +8,7 @@
 #include "allowedips/allowedips.h"
 #include "os/clock.h"
 #include "os/thread.h"
+#include "packet/sched.h"
 #include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"

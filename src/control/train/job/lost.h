@@ -22,6 +22,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/addr.h"
+#include "base/clock.h"
 #include "net/socket/tcp.h"
 #include "train/job/rendezvous.h"
 

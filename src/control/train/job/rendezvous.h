@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/clock.h"
 #include "base/parse.h"
 
 struct interrupt;

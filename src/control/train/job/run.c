@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "fabric/fabric.h"
 #include "mesh/names/hosts.h"
 #include "net/address/sockaddr.h"
 #include "net/netlink/netlink.h"

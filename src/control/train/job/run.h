@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "fabric/fabric.h"
+#include "train/job/command.h"
+#include "train/job/env.h"
 #include "train/job/node.h"
 
 /** Bytes of the path of run->dir, with its zero: a value of a variable has room for a file in it.

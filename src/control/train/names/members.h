@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/addr.h"
+#include "base/parse.h"
 #include "mesh/names/addrmap.h"
 #include "mesh/object/node_status.h"
 

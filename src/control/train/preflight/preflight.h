@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/parse.h"
 #include "measure/coordinator.h"
 #include "measure/facts.h"
 #include "measure/result.h"

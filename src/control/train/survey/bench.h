@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "measure/order.h"
+#include "measure/result.h"
+#include "train/preflight/preflight.h"
 #include "train/survey/survey.h"
 #include "train/survey/sweep.h"
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "measure/coordinator.h"
 #include "train/preflight/preflight.h"
 
 struct matrix;

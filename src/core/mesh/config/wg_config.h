@@ -16,6 +16,7 @@
 
 #include "base/addr.h"
 #include "base/traffic.h"
+#include "crypto/x25519.h"
 #include "noise/identity.h"
 
 #define WG_CONFIG_ADDRESSES_MAX 4

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/addr.h"
 #include "base/containers.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/addr.h"
+#include "base/parse.h"
 #include "mesh/names/hosts.h"
 #include "wire/dns.h"
 

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "base/parse.h"
 #include "base/traffic.h"
 #include "mesh/object/object_meta.h"
 

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/addr.h"
+#include "crypto/x25519.h"
 #include "path/path.h"
 
 struct mesh_edge;

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
+#include "mesh/object/object_meta.h"
 #include "mesh/object/prices.h"
 
 const char *const topology_names[] = {"auto", "hub", "mesh"};

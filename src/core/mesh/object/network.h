@@ -9,6 +9,7 @@
 
 #include "base/addr.h"
 #include "mesh/object/budget.h"
+#include "mesh/object/object_meta.h"
 
 #define NETWORK_MTU_DEFAULT       1420 /* bytes: 1500 less IPv6, UDP and WireGuard */
 #define NETWORK_MTU_MIN           1280 /* bytes: IPv6 needs it */

@@ -12,6 +12,7 @@
 #include "mesh/object/fields.h"
 #include "mesh/object/node_status.h"
 #include "mesh/object/object.h"
+#include "mesh/object/object_meta.h"
 #include "mesh/object/subnets.h"
 #include "path/path.h"
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/parse.h"
 #include "crypto/aead.h"
 #include "crypto/hash.h"
 #include "crypto/x25519.h"

@@ -24,6 +24,7 @@
 #include "mesh/object/mesh_edge.h"
 #include "mesh/object/network.h"
 #include "mesh/object/node.h"
+#include "mesh/object/object_meta.h"
 
 struct object;
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/parse.h"
 #include "mesh/object/object_meta.h"
 
 struct fields;

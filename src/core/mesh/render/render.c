@@ -8,7 +8,9 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "mesh/config/wg_config.h"
 #include "mesh/object/subnets.h"
+#include "mesh/snapshot/snapshot.h"
 #include "path/path.h"
 #include "wire/wg.h"
 

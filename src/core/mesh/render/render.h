@@ -35,6 +35,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/addr.h"
 #include "mesh/config/wg_config.h"
 #include "mesh/snapshot/snapshot.h"
 #include "path/pmtu.h"

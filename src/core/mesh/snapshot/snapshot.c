@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/containers.h"
+#include "base/err.h"
 #include "mesh/object/fields.h"
 
 #define SNAPSHOT_NODES_MAX  65536

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mesh/object/object.h"
 #include "mesh/snapshot/snapshot.h"
 
 /** Longest line: a snapshot of SNAPSHOT_NODES_MAX nodes with labels. */

@@ -2,13 +2,15 @@
 #include "port/device.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/drop.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "net/netlink/link_watch.h"
+#include "os/clock.h"
 #include "os/log.h"
 #include "peer/handshake_io.h"
 #include "peer/relay_device.h"
@@ -26,20 +28,33 @@
 #define TUN_SPEED_MBIT 10000
 
 /* Of a process that was killed, the kernel closes the UAPI socket first, and the interface a little
- * later: who takes its place tries for half a second. */
-#define TAKE_OVER_TRIES 25
-#define TAKE_OVER_STEP_US 20000
+ * later: who takes its place waits so long for that. */
+#define TAKE_OVER_WAIT (500 * NSEC_PER_MSEC)
+
+static void wait_until_gone(const char *name)
+{
+    nsec_t until = clock_now() + TAKE_OVER_WAIT;
+    struct link_watch watch = LINK_WATCH_NULL;
+    struct pollfd news = {.events = POLLIN};
+
+    if (link_watch_open(&watch) == 0 && link_watch_find(&watch, name, -1) == 0) {
+        news.fd = watch.fd;
+        while (watch.state.ifindex != 0 &&
+               poll(&news, 1, (int)(nsec_max(until - clock_now(), 0) / NSEC_PER_MSEC)) > 0)
+            (void)link_watch_read(&watch);
+    }
+    link_watch_close(&watch);
+}
 
 static int open_interface(struct device *d, const struct device_options *opt, struct err *e)
 {
     unsigned n_readers = opt->n_workers ? opt->n_workers : 1;
     int r = tun_open(&d->tun, opt->name, n_readers, &d->offloads, e);
 
-    for (int i = 1; r == -EBUSY && opt->takes_over && i < TAKE_OVER_TRIES; i++) {
-        (void)usleep(TAKE_OVER_STEP_US);
-        r = tun_open(&d->tun, opt->name, n_readers, &d->offloads, e);
-    }
-    return r;
+    if (r != -EBUSY || !opt->takes_over)
+        return r;
+    wait_until_gone(opt->name);
+    return tun_open(&d->tun, opt->name, n_readers, &d->offloads, e);
 }
 
 static int open_tun(struct device *d, const struct device_options *opt, struct err *e)

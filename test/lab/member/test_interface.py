@@ -84,7 +84,7 @@ def test_an_interface_that_goes_later_than_its_socket(site: Pair, weft: Path) ->
     wait_for(lambda: host.run(["ip", "link", "show", "weft0"], check=False, quiet=True).rc == 0,
              10, "the interface")
     taker = host.spawn([weft, "wg", "--take-over", "-f", "weft0"], name="taker")
-    wait_for(lambda: "nanosleep" in Path(f"/proc/{taker.pid}/wchan").read_text(), 10,
+    wait_for(lambda: "poll" in Path(f"/proc/{taker.pid}/wchan").read_text(), 10,
              "the taker to find it in use")
     holder.kill9()
     taker.wait_line("weft0", 10)

@@ -53,7 +53,7 @@ struct process {
     struct rdzv_link link;          /* to the hub */
     struct rdzv_save save;          /* changes on their way to the hub */
     struct rdzv_jobs jobs;          /* of the network whose rendezvous this is */
-    struct rdzv_members members;    /* who may connect */
+    struct keys members;            /* who may connect: overlay addresses, as the hub says */
     struct rdzv_conns conns;        /* their connections */
     struct tcpstore_conns tcpstore; /* the connections that speak TCPStore */
     struct etcd2_http http;         /* the connections that speak HTTP */
@@ -83,9 +83,10 @@ static void on_first(uv_poll_t *poll, int status, int events);
 /* Begins a connection at @fd, which is taken. One that is not from a member's address is closed. */
 static void take_connection(struct rdzv_listener *li, int fd, const struct ip_addr *from)
 {
+    char address[IP_ADDR_TEXT_MAX];
     struct rdzv_conn *c;
 
-    if (!rdzv_members_has(&li->p->members, from)) {
+    if (!keys_find(&li->p->members, ip_addr_format(from, address))) {
         li->p->conns.n_hung_up++;
         (void)close(fd);
         return;
@@ -381,9 +382,12 @@ static void on_network(struct process *p, const struct rdzv_wire *m)
 
 static void remove_member(struct process *p, const struct ip_addr *address)
 {
+    char text[IP_ADDR_TEXT_MAX];
+    struct keyed *member = keys_find(&p->members, ip_addr_format(address, text));
     struct rdzv_job *job;
 
-    rdzv_members_remove(&p->members, address);
+    if (member)
+        keys_free(&p->members, member);
     list_foreach(job, &p->jobs.all, link)
         rdzv_conns_hang_up(job, address);
 }
@@ -411,6 +415,7 @@ static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wi
 static void on_message(void *ctx, const struct rdzv_wire *m, int fd)
 {
     struct process *p = ctx;
+    char address[IP_ADDR_TEXT_MAX];
     struct rdzv_job *job;
 
     switch (m->type) {
@@ -423,7 +428,8 @@ static void on_message(void *ctx, const struct rdzv_wire *m, int fd)
             p->link.failed = true;
         return;
     case RDZV_WIRE_MEMBER:
-        rdzv_members_add(&p->members, &m->address);
+        /* Without memory for it the member may not connect. */
+        (void)keys_open(&p->members, ip_addr_format(&m->address, address), sizeof(struct keyed));
         return;
     case RDZV_WIRE_NO_MEMBER:
         remove_member(p, &m->address);
@@ -528,7 +534,6 @@ static int start_parts(struct process *p, struct err *e)
     p->link.on_message = on_message;
     rdzv_save_init(&p->save, &p->link);
     rdzv_jobs_init(&p->jobs, &p->save, seed);
-    rdzv_members_init(&p->members, seed);
     rdzv_conns_init(&p->conns, &p->loop, seed);
     tcpstore_conns_start(&p->tcpstore, &p->loop);
     list_init(&p->listeners);
@@ -574,7 +579,7 @@ static int serve(int fd, struct err *e)
         rdzv_job_free(job);
     (void)uv_loop_close(&p->loop);
     rdzv_jobs_deinit(&p->jobs);
-    rdzv_members_deinit(&p->members);
+    keys_free_all(&p->members);
     rdzv_conns_deinit(&p->conns);
     rdzv_link_deinit(&p->link);
     free(p);

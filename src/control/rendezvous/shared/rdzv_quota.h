@@ -9,7 +9,7 @@
  * The arithmetic of a network's process, which must stay below 128 MiB resident:
  *
  *     what is counted here                          RDZV_NETWORK_BYTES_MAX      64 MiB
- *     a blob being put together for saving          RDZV_SCRATCH_MAX             9 MiB
+ *     a blob being put together for saving          RDZV_BLOB_MAX                9 MiB
  *     what malloc loses between its pieces          about a fifth               13 MiB
  *     program, libraries, tables, the read buffer                               12 MiB
  */
@@ -36,9 +36,6 @@ struct writer;
 #define RDZV_COST_CONN  1024 /* a connection, without the kernel's part */
 /** More memory of a connection with HTTP: libmicrohttpd's own, and its memory for one request. */
 #define RDZV_COST_HTTP (18u << 10)
-
-/** Longest blob of a TCPStore or a tree. One is put together at a time. */
-#define RDZV_SCRATCH_MAX (9u << 20)
 
 /** Most unsent answers of a client: what they cost alone, and with the values that they share. */
 #define RDZV_UNREAD_COST_MAX  (8u << 20)

@@ -62,24 +62,9 @@ static void print_nccl(const json_t *job)
         (void)printf("    and so, too, on %zu other%s\n", n_wanted - 1, n_wanted > 2 ? "s" : "");
 }
 
-/* A line for the network's budget, and for each job's: also of one that has ended. */
-static void print_budgets(const json_t *body)
-{
-    const json_t *line;
-    size_t i;
-
-    json_array_foreach(json_object_get(body, "budgets"), i, line) {
-        _cleanup_(str_deinit) struct str out = STR_NULL;
-        const char *job = admin_field(line, NULL, "job");
-
-        spent_format(&out, line);
-        (void)printf("%sbudget of %s%s: %s\n", i == 0 ? "\n" : "", job[0] ? "job " : "the network",
-            job, str_text(&out));
-    }
-}
-
 static void print_jobs(const json_t *body)
 {
+    _cleanup_(str_deinit) struct str budgets = STR_NULL;
     const json_t *job;
     size_t i;
 
@@ -89,7 +74,9 @@ static void print_jobs(const json_t *body)
         print_job(job);
         print_nccl(job);
     }
-    print_budgets(body);
+    /* A line for the network's budget, and for each job's: also of one that has ended. */
+    spent_format_all(&budgets, json_object_get(body, "budgets"));
+    (void)printf("%s%s", budgets.len > 0 ? "\n" : "", str_text(&budgets));
 }
 
 int cmd_jobs(int argc, char **argv)

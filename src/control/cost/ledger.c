@@ -180,6 +180,20 @@ void spent_format(struct str *out, const json_t *line)
         str_addf(out, "; its cap of %s has no effect", cap);
 }
 
+void spent_format_all(struct str *out, const json_t *lines)
+{
+    const json_t *line;
+    size_t i;
+
+    json_array_foreach(lines, i, line) {
+        const char *job = text_of(line, "job", "");
+
+        str_addf(out, "budget of %s%s: ", job[0] ? "job " : "the network", job);
+        spent_format(out, line);
+        str_add(out, "\n");
+    }
+}
+
 /* ---- adding up ------------------------------------------------------------------------------- */
 
 /* By what rows are summed up. */
@@ -296,11 +310,12 @@ static json_t *encode_line(const struct line *line, bool is_priced)
     for (unsigned k = 0; paths && k < PATH_KIND_N; k++)
         if (line->paths & 1u << k)
             (void)json_array_append_new(paths, json_string(path_kind_names[k]));
-    (void)json_object_update_new(
-        json, json_pack("{s:s?}", fields[line->part], line->name[0] ? line->name : NULL));
-    if (paths)
-        (void)json_object_update_new(
-            json, json_pack("{s:s?, s:o}", "to", line->to[0] ? line->to : NULL, "paths", paths));
+    (void)json_object_update_new(json,
+        json_pack("{s:s?, s:o*, s:o*}", fields[line->part], line->name[0] ? line->name : NULL, "to",
+            !paths        ? NULL
+            : line->to[0] ? json_string(line->to)
+                          : json_null(),
+            "paths", paths));
     return json;
 }
 
@@ -460,8 +475,6 @@ void ledger_format(struct str *out, const json_t *ledger)
     const json_t *edges = json_object_get(ledger, "edges");
     const json_t *jobs = json_object_get(ledger, "jobs");
     const json_t *days = json_object_get(ledger, "days");
-    const json_t *line;
-    size_t i;
 
     str_addf(out, "network %s, %s to %s (UTC)\n\n", text_of(ledger, "network", "?"),
         text_of(ledger, "since", "?"), text_of(ledger, "until", "?"));
@@ -473,11 +486,5 @@ void ledger_format(struct str *out, const json_t *ledger)
         format_lines(out, days, "day", "DAY", "?", currency);
     format_total(out, ledger, currency);
     format_disputes(out, json_object_get(ledger, "disputes"));
-    json_array_foreach(json_object_get(ledger, "budgets"), i, line) {
-        const char *job = text_of(line, "job", "");
-
-        str_addf(out, "budget of %s%s: ", job[0] ? "job " : "the network", job);
-        spent_format(out, line);
-        str_add(out, "\n");
-    }
+    spent_format_all(out, json_object_get(ledger, "budgets"));
 }

@@ -104,3 +104,7 @@ json_t *spent_encode_one(const struct spent *s);
  * still says a cap, "; its cap of 50Mbit has no effect". @line: of spent_encode_one(), of which
  * what is missing or wrong is taken for 0. */
 void spent_format(struct str *out, const json_t *line);
+
+/** spent_format_all() - appends "budget of job NAME: " or "budget of the network: ", and that, a
+ * line for each of @lines. */
+void spent_format_all(struct str *out, const json_t *lines);

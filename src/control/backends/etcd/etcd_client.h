@@ -35,8 +35,6 @@ struct etcd_client {
     unsigned n_unanswered; /* tries since the last one that was answered */
 };
 
-#define ETCD_CLIENT_NULL {0}
-
 /** etcd_client_init() - nothing is asked yet. 0 or negative errno with words. */
 int etcd_client_init(struct etcd_client *c, const struct etcd_url *url, struct err *e);
 

@@ -80,7 +80,7 @@ static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
             (void)json_array_append_new(call->rows,
                 json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s, s:I}", "day", text, "from", row->from,
                     "to", row->to[0] ? row->to : NULL, "job", row->job[0] ? row->job : NULL, "path",
-                    path_kind_names[row->path], "word", traffic_word_name(row->word), "bytes",
+                    path_kind_names[row->path], "word", traffic_word_names[row->word], "bytes",
                     (json_int_t)row->bytes));
         } else {
             call->n_left_out++;

@@ -139,8 +139,6 @@ struct blob_upload {
     size_t len;        /* bytes so far */
 };
 
-#define BLOB_UPLOAD_NULL {0}
-
 /** job_blobs_init() - none, and no run: what is loaded is garbage until blob_index_set_run(). All
  * parameters are pinned but @seed, which is random and unknown to strangers. */
 void job_blobs_init(struct job_blobs *b, const char *network, const char *job,

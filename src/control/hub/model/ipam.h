@@ -40,8 +40,6 @@ struct ipam {
     size_t cap;            /* room in the array */
 };
 
-#define IPAM_NULL {0}
-
 /** ipam_capacity() - how many numbers both blocks have: no network and broadcast address. */
 uint32_t ipam_capacity(const struct ip_prefix *cidr4, const struct ip_prefix *cidr6);
 

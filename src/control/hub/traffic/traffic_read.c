@@ -57,13 +57,7 @@ struct settling {
     struct traffic_edges *edges;
 };
 
-const char *traffic_word_name(enum traffic_word word)
-{
-    static const char *const names[] = {"both", "one", "waiting"};
-
-    _Static_assert(sizeof(names) / sizeof(*names) == TRAFFIC_WORD_N, "a name each");
-    return names[word];
-}
+const char *const traffic_word_names[TRAFFIC_WORD_N] = {"both", "one", "waiting"};
 
 void traffic_edges_free(struct traffic_edges *edges)
 {

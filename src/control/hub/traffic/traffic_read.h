@@ -117,8 +117,8 @@ int traffic_edges_make(struct traffic_node *nodes, size_t n, const struct traffi
 /** traffic_edges_free() - NULL is fine. */
 void traffic_edges_free(struct traffic_edges *edges);
 
-/** traffic_word_name() - "both", "one", "waiting", as in JSON. */
-const char *traffic_word_name(enum traffic_word word);
+/** "both", "one", "waiting", as in JSON. */
+extern const char *const traffic_word_names[TRAFFIC_WORD_N];
 
 /* ---- reading day by day from the store ------------------------------------------------------- */
 

@@ -97,7 +97,8 @@ bool view_sees_all(const struct model_node *self)
     return true;
 }
 
-bool view_can_see_object(const struct model_node *self, const struct object *o)
+/* Is an object of another kind than Node in view? The hub's own node sees all of them. */
+static bool can_see_object(const struct model_node *self, const struct object *o)
 {
     return self->spec.hub || !o->kind->can_see || o->kind->can_see(o, &self->spec);
 }
@@ -206,7 +207,7 @@ static void add_objects(
     while ((o = model_each_object(self->net, kind, &i))) {
         struct line *text;
 
-        if (!view_can_see_object(self, o))
+        if (!can_see_object(self, o))
             continue;
         if (any)
             str_add(s, ",");
@@ -498,7 +499,7 @@ static void tell_others(struct lines *ls, const struct watched_change *c)
         (!ls->self && c->kind->can_see))
         return;
     o = &container_of(c, const struct model_object, change)->object;
-    if (c->is_gone || (ls->self && !view_can_see_object(ls->self, o)))
+    if (c->is_gone || (ls->self && !can_see_object(ls->self, o)))
         add_delete(ls, c->kind, c->name);
     else
         add_put_of(ls, line_of(object_encode(o), true));

@@ -36,13 +36,6 @@ bool view_can_see(const struct model_node *self, const struct model_node *other)
 bool view_sees_all(const struct model_node *self);
 
 /**
- * view_can_see_object() - is an object of another kind than Node in @self's view?
- *
- * The hub's own node sees all of them.
- */
-bool view_can_see_object(const struct model_node *self, const struct object *o);
-
-/**
  * view_snapshot() - the "snapshot" event of a node
  * @ret:	gives; to be released with view_parts_deinit()
  *

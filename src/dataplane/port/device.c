@@ -35,12 +35,12 @@ static void wait_until_gone(const char *name)
 {
     nsec_t until = clock_now() + TAKE_OVER_WAIT;
     struct link_watch watch = LINK_WATCH_NULL;
-    struct pollfd news = {.events = POLLIN};
+    struct pollfd polled = {.events = POLLIN};
 
     if (link_watch_open(&watch) == 0 && link_watch_find(&watch, name, -1) == 0) {
-        news.fd = watch.fd;
+        polled.fd = watch.fd;
         while (watch.state.ifindex != 0 &&
-               poll(&news, 1, (int)(nsec_max(until - clock_now(), 0) / NSEC_PER_MSEC)) > 0)
+               poll(&polled, 1, (int)(nsec_max(until - clock_now(), 0) / NSEC_PER_MSEC)) > 0)
             (void)link_watch_read(&watch);
     }
     link_watch_close(&watch);

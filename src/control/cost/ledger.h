@@ -6,6 +6,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "mesh/object/budget.h"
 #include "mesh/object/prices.h"

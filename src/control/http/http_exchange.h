@@ -12,6 +12,8 @@
 #pragma once
 
 #include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "base/text.h"
 

@@ -15,10 +15,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "hub/hub.h"
 #include "hub/model/model.h"
+
+struct networks;
+struct watcher;
 
 struct changes {
     /* changes_init() sets these, but for the last four, which the hub sets before it serves. */

@@ -16,6 +16,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/addr.h"
 #include "hub/model/model.h"
 #include "hub/networks/public_addresses.h"

@@ -3,13 +3,23 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
 #include "api/server/tls_front.h"
+#include "base/secret.h"
+#include "hub/audit/audit.h"
 #include "hub/changes.h"
 #include "hub/enrol/admin_tokens.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
+#include "hub/hub.h"
+#include "hub/jobs/jobs.h"
+#include "hub/model/model.h"
 #include "hub/networks/disk_work.h"
 #include "hub/networks/networks.h"
+#include "hub/networks/public_addresses.h"
 #include "hub/owner/owners.h"
 #include "hub/resources/resources.h"
 #include "hub/store_lag.h"
@@ -19,6 +29,8 @@
 #include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
+#include "mesh/object/prices.h"
+#include "store/store.h"
 
 struct hub {
     struct hub_config config;                 /* borrows its texts */

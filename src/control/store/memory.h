@@ -6,6 +6,9 @@
  */
 #pragma once
 
+#include <stdint.h>
+
+#include "base/clock.h"
 #include "store/store.h"
 
 struct store_job;

@@ -46,9 +46,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 
+struct err;
+struct store;
 struct store_watch;
 
 /** Longest key, bytes. */

@@ -14,6 +14,9 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/containers.h"

@@ -8,6 +8,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "os/worker.h"
 
 struct err;

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "api/client/client.h"
 #include "http/http_exchange.h"
 

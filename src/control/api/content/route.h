@@ -7,6 +7,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "base/addr.h"
 #include "base/clock.h"

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/hash.h"

@@ -6,6 +6,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/containers.h"

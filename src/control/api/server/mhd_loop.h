@@ -21,6 +21,8 @@
 #pragma once
 
 #include <microhttpd.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <uv.h>
 
 #include "base/clock.h"

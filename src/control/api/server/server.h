@@ -14,6 +14,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "api/content/route.h"
 
 struct server;

@@ -9,9 +9,12 @@
  */
 #pragma once
 
+#include <uv.h>
+
 #include "api/server/admission.h"
 #include "api/server/mhd_loop.h"
 #include "api/server/server.h"
+#include "base/containers.h"
 #include "base/rate.h"
 
 /** From a connection's start to the end of its request, TLS included. */
@@ -23,6 +26,8 @@
 /** Memory of one connection inside libmicrohttpd, bytes: its header lines, and a piece of the
  * answer. */
 #define SERVER__CONNECTION_MEMORY 8192
+
+struct tls_front;
 
 /*
  * Each time that a connection goes on that has waited for its answer, libmicrohttpd walks all those

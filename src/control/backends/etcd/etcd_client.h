@@ -10,6 +10,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "backends/etcd/etcd_codec.h"
 #include "backends/etcd/etcd_updates.h"

@@ -21,6 +21,9 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "backends/remote/remote_http.h"
 #include "base/text.h"

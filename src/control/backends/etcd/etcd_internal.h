@@ -10,8 +10,13 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "backends/etcd/etcd_client.h"
+#include "backends/etcd/etcd_codec.h"
+#include "backends/etcd/etcd_updates.h"
 #include "store/store_queue.h"
+#include "store/store_backend.h"
 
 /** How long a request to the store is tried before it fails, ns. */
 #define ETCD_JOB_NS (8 * NSEC_PER_SEC)

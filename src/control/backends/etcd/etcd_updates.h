@@ -16,6 +16,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "backends/etcd/etcd_codec.h"
 #include "store/keys.h"
 #include "store/store_backend.h"

@@ -15,10 +15,14 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "backends/remote/remote_http.h"
 #include "base/clock.h"
 #include "mesh/object/object.h"
+
+struct err;
 
 /* ---- where the Kubernetes API is, and who we are there --------------------------------------- */
 

@@ -15,9 +15,13 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "backends/kubernetes/kube_client.h"
 
+struct err;
 struct store_item;
 struct store_job;
 

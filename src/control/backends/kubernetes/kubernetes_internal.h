@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "backends/kubernetes/kube_client.h"
 #include "backends/kubernetes/kube_journal.h"
 #include "store/store_queue.h"
 #include "store/store_backend.h"

@@ -23,6 +23,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/secret.h"
 
 struct err;

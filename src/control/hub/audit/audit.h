@@ -33,6 +33,9 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/addr.h"
 #include "base/clock.h"

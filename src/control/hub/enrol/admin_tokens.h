@@ -13,11 +13,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "api/content/route.h"
 #include "base/rate.h"
 #include "base/secret.h"
 #include "hub/record/record.h"
 #include "store/store.h"
+
+struct model;
 
 /** Most admin tokens on one hub. */
 #define ADMIN_TOKENS_MAX 256

@@ -24,9 +24,14 @@
 
 #include <jansson.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "api/content/route.h"
 #include "base/secret.h"
+
+struct model_network;
+struct model_node;
 
 /** Longest path of a file in the hub's state directory, with the terminating zero. */
 #define HANDLERS_PATH_MAX 512

@@ -20,6 +20,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/clock.h"
 #include "base/containers.h"
 

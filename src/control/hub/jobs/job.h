@@ -8,6 +8,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/containers.h"
@@ -15,6 +19,7 @@
 #include "hub/jobs/job_members.h"
 #include "rendezvous/shared/rdzv_record.h"
 
+struct change_queue;
 struct rdzv_wire;
 
 /* ---- which blobs of a job are in the hub's store --------------------------------------------- */

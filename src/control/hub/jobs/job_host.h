@@ -15,11 +15,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/addr.h"
 #include "base/clock.h"
 
+struct job_network;
 struct rdzv_wire;
 
 struct job_host {

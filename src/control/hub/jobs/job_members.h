@@ -27,6 +27,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/parse.h"

@@ -14,6 +14,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/containers.h"

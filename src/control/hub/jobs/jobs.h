@@ -33,6 +33,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/addr.h"
 #include "base/clock.h"

@@ -18,6 +18,9 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/addr.h"
 #include "hub/record/request.h"

@@ -19,6 +19,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/addr.h"
 
 /** The hub's own number. */

@@ -33,6 +33,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/clock.h"
 #include "base/containers.h"
 #include "base/err.h"

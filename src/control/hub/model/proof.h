@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/clock.h"
 #include "base/containers.h"
 #include "wire/member_proof.h"

@@ -9,11 +9,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/clock.h"
 #include "base/containers.h"
 #include "base/rate.h"
 #include "hub/model/copies.h"
 #include "hub/record/record.h"
+
+struct model_node;
 
 /** A node's edges in figures, as its agent and its probe say them. */
 struct reported_counts {

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <uv.h>
 
 #include "base/containers.h"

@@ -21,6 +21,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -29,6 +31,10 @@
 #include "crypto/x25519.h"
 #include "hub/model/model.h"
 #include "hub/record/request.h"
+
+struct disk_works;
+struct public_addresses;
+struct tls_pin;
 
 /** Most hubs of one network: each node has a session with every one of them. */
 #define NETWORKS_HUBS_MAX 16

@@ -12,9 +12,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/clock.h"
 #include "hub/record/request.h"
 #include "os/log.h"
+
+struct err;
+struct resolve_task;
 
 /** The places of a hub. */
 struct public_addresses {

@@ -21,9 +21,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/addr.h"
 #include "base/clock.h"
 
+struct err;
 struct metrics;
 struct model_network;
 struct model_node;

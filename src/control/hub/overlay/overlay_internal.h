@@ -8,9 +8,19 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/containers.h"
+#include "base/rate.h"
+#include "crypto/x25519.h"
 #include "hub/model/model.h"
 #include "hub/overlay/overlay.h"
 #include "net/netlink/netlink.h"
@@ -18,6 +28,17 @@
 #include "os/log.h"
 #include "os/timestamp_file.h"
 #include "shared/frame_client.h"
+
+struct device;
+struct engine;
+struct err;
+struct frame_socket;
+struct path_keys;
+struct port;
+struct relay;
+struct router_network;
+struct router_node;
+struct uapi_server;
 
 /* ---- which nodes the hub speaks to first, though nodes otherwise come to it ------------------ */
 

@@ -12,11 +12,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "hub/record/record.h"
 
+struct model;
 struct model_network;
 
 /* ---- does another process run as this hub, on the same store, with its name and key? --------- */

@@ -16,6 +16,9 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "api/content/route.h"
 #include "api/content/token.h"

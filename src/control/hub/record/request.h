@@ -7,6 +7,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "api/content/token.h"
 #include "base/addr.h"
@@ -16,6 +18,8 @@
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
 #include "mesh/object/traffic.h"
+
+struct err;
 
 /* ---- where a hub is reached: addresses and names, as its nodes are told them ----------------- */
 

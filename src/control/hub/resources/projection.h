@@ -21,6 +21,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "base/clock.h"
 #include "base/containers.h"

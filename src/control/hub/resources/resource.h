@@ -31,6 +31,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "backends/kubernetes/kube_client.h"
 #include "mesh/object/object.h"

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "backends/kubernetes/kube_client.h"
 #include "base/clock.h"

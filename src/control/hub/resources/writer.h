@@ -14,12 +14,15 @@
 
 #include <jansson.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "backends/remote/remote_http.h"
 #include "base/clock.h"
 #include "base/containers.h"
 #include "hub/resources/resource.h"
 
+struct projection;
+struct resource_api;
 struct writer;
 
 /* ---- what the hub's loop and the thread that writes the resources tell each other ------------ */

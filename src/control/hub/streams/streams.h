@@ -16,6 +16,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/clock.h"
 #include "base/containers.h"
 #include "os/log.h"
@@ -26,6 +29,7 @@ struct model_node;
 struct request;
 struct response;
 struct stun_port;
+struct uv_loop_s;
 
 #define STREAMS_MAX     16384
 #define STREAMS_BY_NODE 2

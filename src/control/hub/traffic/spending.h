@@ -16,9 +16,15 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/clock.h"
 #include "cost/ledger.h"
 #include "store/keys.h"
+
+struct edge_events;
+struct model;
+struct traffic_book;
 
 /** How often budgets are judged, unless that takes long. */
 #define SPENDING_EACH (15 * NSEC_PER_SEC)

@@ -15,6 +15,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
@@ -22,6 +26,7 @@
 #include "mesh/object/traffic.h"
 #include "store/keys.h"
 
+struct model;
 struct model_node;
 struct store_item;
 

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/parse.h"

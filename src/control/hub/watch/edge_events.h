@@ -11,6 +11,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/parse.h"
 #include "mesh/object/edge_status.h"

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "hub/model/model.h"
 #include "mesh/snapshot/snapshot.h"

@@ -6,6 +6,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "api/content/body.h"
 #include "rendezvous/etcd2/etcd2_tree.h"
 

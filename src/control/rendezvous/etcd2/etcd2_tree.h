@@ -11,6 +11,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/containers.h"
 #include "rendezvous/etcd2/etcd2_node.h"
 #include "rendezvous/shared/rdzv_quota.h"

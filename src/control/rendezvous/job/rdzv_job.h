@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "api/server/admission.h"

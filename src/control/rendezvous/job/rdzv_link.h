@@ -12,6 +12,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/containers.h"
 #include "base/text.h"
 #include "rendezvous/shared/rdzv_wire.h"

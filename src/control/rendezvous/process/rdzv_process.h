@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdint.h>
 #include <uv.h>
 
 #include "api/server/mhd_loop.h"

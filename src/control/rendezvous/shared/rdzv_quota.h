@@ -15,6 +15,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "rendezvous/shared/rdzv_record.h"
 
 struct writer;

@@ -20,6 +20,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/parse.h"
 
 /** Room for a key, with the terminating zero. */

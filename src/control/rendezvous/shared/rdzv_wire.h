@@ -11,6 +11,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/addr.h"
 #include "base/text.h"
 #include "rendezvous/shared/rdzv_record.h"

@@ -17,11 +17,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #include "base/containers.h"
 #include "rendezvous/shared/rdzv_quota.h"
 #include "wire/tcpstore.h"
+
+struct err;
 
 /*
  * The answers to a client that have not been sent. Sans-I/O.

@@ -86,6 +86,7 @@ static struct transport_choice_actions poll_udp(
 {
     struct transport_choice_actions actions = {.ask = false};
     nsec_t unanswered;
+    bool is_dead;
     bool is_refused;
     bool was_mistake;
 
@@ -103,8 +104,12 @@ static struct transport_choice_actions poll_udp(
     actions.ask = choice_ask(tc, f->now, suspect_interval(f));
     tc->n_beside = f->is_stream_open ? tc->n_beside + actions.ask : 0;
     unanswered = f->now - nsec_max(tc->suspected_since, tc->answered_at);
+    is_dead = tc->n_asked >= DEAD_ASKED && unanswered >= DEAD_AFTER;
+    /* What was answered before does not say that UDP passes now: the hub may be away. */
+    if (is_dead)
+        tc->passes_since = 0;
     is_refused = find_refused(tc, f);
-    actions.want_stream = is_refused || (tc->n_asked >= DEAD_ASKED && unanswered >= DEAD_AFTER);
+    actions.want_stream = is_refused || is_dead;
     if (f->is_stream_open &&
         (is_refused || (actions.want_stream && tc->n_beside >= BESIDE_ASKED))) {
         was_mistake = tc->returned_at != 0 && f->now - tc->returned_at < RETURN_GOOD;

@@ -192,6 +192,29 @@ static void test_only_handshakes_pass(void **state)
     assert_int_equal(w.n_changes, 1);
 }
 
+/* A hub that answered, and was away then: it is not refused when it comes back, by TLS first. */
+static void test_answers_that_ended(void **state)
+{
+    struct world w = world_of(true);
+
+    silence(&w);
+    pass(&w, NSEC_PER_SEC);
+    w.udp = false;
+    pass(&w, 20 * NSEC_PER_SEC);
+    assert_true(w.wants_stream);
+    w.facts.is_stream_open = true;
+    pass(&w, TRANSPORT_CHOICE_TICK);
+    assert_int_equal(w.n_changes, 0);
+    w.udp = true;
+    pass(&w, 5 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 0);
+    /* Where UDP is not answered any more, that is why it is left. */
+    w.udp = false;
+    pass(&w, 5 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 1);
+    assert_false(w.choice.was_refused);
+}
+
 static struct world on_stream(void)
 {
     struct world w = world_of(false);
@@ -286,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_two_restarts_are_no_refusal),
         cmocka_unit_test(test_suspect_before_a_restart),
         cmocka_unit_test(test_only_handshakes_pass),
+        cmocka_unit_test(test_answers_that_ended),
         cmocka_unit_test(test_return),
         cmocka_unit_test(test_one_answer),
         cmocka_unit_test(test_no_flapping),

@@ -49,6 +49,7 @@ int nft_replace_table(const char *family, const char *table, const char *body, s
 {
     _cleanup_(str_deinit) struct str text = STR_NULL;
 
+    /* Adding what is there already does nothing, so that there is something to delete. */
     str_addf(&text, "add table %s %s\ndelete table %s %s\n", family, table, family, table);
     if (body)
         str_addf(&text, "table %s %s {\n%s\n}\n", family, table, body);

@@ -288,9 +288,10 @@ static void transport_explain(struct hub_transport *ht, const struct hub_stream_
     }
     if (ht->choice.was_refused) {
         (void)snprintf(ht->why, sizeof(ht->why),
-            "the hub at %s answers by UDP, but no handshake of WireGuard comes about: something on "
-            "the way seems to drop it; packets go in TLS to %s; let UDP port %u out here, and in "
-            "at the hub, whatever it carries",
+            "the hub at %s answers by UDP, but WireGuard does not get through: something on the "
+            "way "
+            "seems to drop it; packets go in TLS to %s; let UDP port %u out here, and in at the "
+            "hub, whatever it carries",
             at, way, hub->port);
         return;
     }

@@ -142,8 +142,8 @@ static void test_refused(void **state)
     /* Two endpoints of 12 s each. */
     for (unsigned i = 0; i < 27 && !hub_transport_is_by_stream(&w->transport); i++)
         pass(w, SEC);
-    assert_why(w, "the hub at 192.0.2.1:51820 answers by UDP, but no handshake of WireGuard comes "
-                  "about: something on the way seems to drop it; packets go in TLS to "
+    assert_why(w, "the hub at 192.0.2.1:51820 answers by UDP, but WireGuard does not get "
+                  "through: something on the way seems to drop it; packets go in TLS to "
                   "192.0.2.1:8443; let UDP port 51820 out here, and in at the hub, whatever it "
                   "carries");
 }

@@ -290,7 +290,7 @@ static bool can_guess_help(const struct path *pp, bool is_hard)
     const struct behavior *theirs = &pp->side.nat;
 
     return is_hard != behavior_is_hard(theirs) && !p->self.nat.is_blocked && !theirs->is_blocked &&
-           p->guessing.sockets_max > 0 && pp->side.can_guess && public_endpoint(&pp->side) != NULL;
+           pp->side.can_guess && public_endpoint(&pp->side) != NULL;
 }
 
 /* Our NAT's mappings, our sockets and what may be sent to the peer's NAT are enough; and it is

@@ -97,7 +97,7 @@ struct paths_budget {
 /** Guessing ports: one edge of a node at a time. Written by path_checks.c. */
 struct paths_guessing {
     struct path *edge;    /* pins; the edge whose turn it is; NULL: no edge's */
-    unsigned sockets_max; /* most sockets that may be open at once; 0: none */
+    unsigned sockets_max; /* most sockets that may be open at once */
     unsigned n_sockets;   /* sockets that are open */
     uint32_t last_socket; /* number of the newest */
 };

@@ -5,9 +5,9 @@
 #include "path/path_internal.h"
 #include "path/paths_internal.h"
 
-#define DESTINATIONS_PER_SECOND 4
 /* Frames to an address that has not answered: so many at once, and so many a second. */
-#define DESTINATIONS_BURST 512
+#define DESTINATIONS_BURST      512
+#define DESTINATIONS_PER_SECOND 4
 /* So many guesses, or frames to an address that has answered, cost as much as one frame. */
 #define DESTINATIONS_CHEAP 8
 

@@ -58,7 +58,7 @@ void survey_deinit(struct survey *s);
 /**
  * survey_open() - begin a session with all members, and ask for their facts
  * @s:		SURVEY_NULL; survey_deinit() is due also after a failure
- * @names, @addresses:	@n of them, 1 to SURVEY_NODES_MAX; copied
+ * @names, @addresses:	@n of them, at least 1; copied. Each pair takes more than a kilobyte here
  *
  * Return: 0, also when some other members do not take part; or negative errno with words:
  * -EAGAIN	the service of this machine does not answer, or measures for somebody else

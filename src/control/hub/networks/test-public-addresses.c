@@ -100,6 +100,7 @@ static void test_names_are_looked_up_again(void **state)
     struct public_addresses p = {.look_up_at = 0};
     nsec_t deadline = clock_now() + 30 * NSEC_PER_SEC;
     struct hub_places next = {.n = 0};
+    char text[ENDPOINT_TEXT_MAX];
 
     add(&p.here, "203.0.113.5:4000");
     assert_false(public_addresses_tick(&p, T0));
@@ -117,7 +118,7 @@ static void test_names_are_looked_up_again(void **state)
         (void)poll(NULL, 0, 1);
     }
     assert_int_equal(p.here.items[1].n, 1);
-    assert_int_equal(p.here.items[1].at[0].port, 4000);
+    assert_string_equal(endpoint_format(&p.here.items[1].at[0], text), "198.51.100.7:4000");
     /* What is announced is looked up with the next tick. */
     add(&next, "localhost:5000");
     public_addresses_set_next(&p, &next);

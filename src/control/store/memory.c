@@ -81,10 +81,11 @@ static int list(struct memory *m, struct store_job *job)
     for (size_t i = 0; r == 0 && i < m->items.n; i++) {
         const struct keyed *k = m->items.items[is_up ? i : m->items.n - 1 - i];
         int side = job->from ? strcmp(k->key, job->from) : 0;
-        struct store_item item = item_of(k);
+        struct store_item item;
 
         if (strncmp(k->key, job->key, len) != 0 || (job->from && (is_up ? side <= 0 : side >= 0)))
             continue;
+        item = item_of(k);
         r = store_job_add(job, &item);
     }
     return r < 0 ? r : 0;

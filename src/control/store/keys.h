@@ -2,9 +2,10 @@
  * keys.h - an index of structs by their key, in byte order.
  *
  * It is a sorted array of pointers: a lookup is a binary search, and an
- * insertion moves the pointers behind it. That is fast enough for what it holds
- * (leases, and the items of the test store). Chosen keys cannot make it slow,
- * and its order is the one that store_list() promises.
+ * insertion moves the pointers behind it. That is fast enough for thousands of
+ * structs: what the hub has by name, the members of a network, leases, and the
+ * items of a store in memory. Chosen keys cannot make it slow, and its order is
+ * the one that store_list() promises.
  */
 #pragma once
 

@@ -22,7 +22,6 @@
 #include "hub/resources/resource.h"
 
 struct projection;
-struct resource_api;
 struct writer;
 
 /* ---- what the hub's loop and the thread that writes the resources tell each other ------------ */

@@ -226,6 +226,26 @@ static void test_bench(void **state)
     survey_deinit(&s);
 }
 
+/* A pair without an order has no result, though a member of it measures in another pair. */
+static void test_pairs_that_are_not_measured(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct order orders[NODES] = {ORDER_NULL};
+    struct bulk results[NODES] = {{.why = ""}};
+    bool measured[NODES] = {false, true, true};
+    struct survey s = SURVEY_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_int_equal(s.pairs[1].a, s.pairs[0].a);
+    orders[0] = survey_bulk_order(&plan, &s.pairs[0], 1, ORDER_OUT);
+    survey_ask_bulk(&s, orders, results, measured);
+    assert_true(measured[0] && results[0].out.bits_per_s > 0);
+    assert_false(measured[1] || measured[2]);
+    survey_deinit(&s);
+}
+
 /* One coordinator at a time: the second is told by whom its own machine is kept busy. */
 static void test_second_coordinator(void **state)
 {
@@ -267,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_survey),
         CASE(test_bench),
+        CASE(test_pairs_that_are_not_measured),
         CASE(test_second_coordinator),
         CASE(test_absent_member),
     };

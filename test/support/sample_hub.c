@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <ftw.h>
-#include <microhttpd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,14 +189,12 @@ static void wait_for_answer(struct sample_hub *s, struct response *rs)
     d->on_closed(d);
 }
 
-/* What request_query() asks of the server. Here a query is its texts "a=1", and an empty one. */
-const char *MHD_lookup_connection_value(
-    struct MHD_Connection *connection, enum MHD_ValueKind kind, const char *key)
+const char *sample_hub_query_value(const void *query, const char *name)
 {
-    size_t len = strlen(key);
+    size_t len = strlen(name);
 
-    for (const char *at = (const char *)connection; *at; at += strlen(at) + 1)
-        if (strncmp(at, key, len) == 0 && at[len] == '=')
+    for (const char *at = query; *at; at += strlen(at) + 1)
+        if (strncmp(at, name, len) == 0 && at[len] == '=')
             return at + len + 1;
     return NULL;
 }
@@ -227,6 +224,7 @@ static int begin_ask(struct sample_hub *s, enum api_access access, struct model_
 
     (void)snprintf(plain, sizeof(plain) - 1, "%s", path);
     rq.query = cut_query(plain);
+    rq.query_value = sample_hub_query_value;
     rq.path = plain;
     rq.caller.role = ROLE_ADMIN;
     (void)endpoint_parse(&rq.from, "198.51.100.7:4000", NULL);

@@ -75,6 +75,10 @@ void sample_hub_end(struct sample_hub *s);
 int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret);
 
+/** sample_hub_query_value() - for struct request; the query is its texts "a=1", and an empty one.
+ */
+const char *sample_hub_query_value(const void *query, const char *name);
+
 /** sample_hub_ask_text() - GET @path as @member; an answer that is text, for the caller to free();
  * NULL: there was none. */
 char *sample_hub_ask_text(struct sample_hub *s, struct model_node *member, const char *path);

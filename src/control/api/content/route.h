@@ -82,11 +82,12 @@ struct request {
     const char *path;                                   /* decoded, without a query */
     const char *authorization;                          /* that header; NULL: none was sent */
     struct caller caller;                               /* as administrator; see there */
-    const void *query;                                  /* for request_query() */
-    const void *bytes;                                  /* the body as sent; NULL: none was */
-    size_t n_bytes;                                     /* of that */
-    const json_t *body;                                 /* an object; NULL: none was sent */
-    nsec_t now;                                         /* monotonic time of this turn */
+    const void *query;                                  /* for request_query(); NULL: it has none */
+    const char *(*query_value)(const void *query, const char *name);
+    const void *bytes;  /* the body as sent; NULL: none was */
+    size_t n_bytes;     /* of that */
+    const json_t *body; /* an object; NULL: none was sent */
+    nsec_t now;         /* monotonic time of this turn */
 };
 
 /** What a handler answers. It starts as zeroes; if that is left so, the answer is status 500. */

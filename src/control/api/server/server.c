@@ -32,12 +32,15 @@ static const char *header_of(const struct server__connection *c, const char *nam
     return MHD_lookup_connection_value(c->http.mhd, MHD_HEADER_KIND, name);
 }
 
+/* libmicrohttpd wants a pointer that is not const. */
+static const char *query_value(const void *query, const char *name)
+{
+    return MHD_lookup_connection_value((struct MHD_Connection *)query, MHD_GET_ARGUMENT_KIND, name);
+}
+
 const char *request_query(const struct request *rq, const char *name)
 {
-    /* libmicrohttpd wants a pointer that is not const. */
-    return rq->query ? MHD_lookup_connection_value(
-                           (struct MHD_Connection *)rq->query, MHD_GET_ARGUMENT_KIND, name)
-                     : NULL;
+    return rq->query ? rq->query_value(rq->query, name) : NULL;
 }
 
 /* Longest credentials of a browser: a name, a colon and an admin token. */
@@ -156,6 +159,7 @@ static void handle(
         return;
     }
     rq.query = c->http.mhd;
+    rq.query_value = query_value;
     rq.authorization = header_of(c, "Authorization");
     find_caller(c, &rq);
     if (config->begin)

@@ -567,7 +567,10 @@ static void test_the_audit_log(void **state)
 /* Who administers one network reads of that one. */
 static void test_the_audit_log_of_one_network(void **state)
 {
-    struct request rq = {.access = API_ACCESS_ADMIN, .now = hub.now, .query = "network=lab\0"};
+    struct request rq = {.access = API_ACCESS_ADMIN,
+        .now = hub.now,
+        .query = "network=lab\0",
+        .query_value = sample_hub_query_value};
     struct response rs = {0};
 
     (void)snprintf(rq.caller.name, sizeof(rq.caller.name), "admin:ci");

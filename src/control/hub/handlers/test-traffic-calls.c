@@ -212,7 +212,10 @@ static void test_budgets_are_told(void **state)
 
 static struct response get_raw(route_fn handle, const char *query)
 {
-    struct request rq = {.access = API_ACCESS_ADMIN, .now = tellers_hub.now, .query = query};
+    struct request rq = {.access = API_ACCESS_ADMIN,
+        .now = tellers_hub.now,
+        .query = query,
+        .query_value = sample_hub_query_value};
     struct response rs = {0};
 
     (void)snprintf(rq.params[0], sizeof(rq.params[0]), "default");

@@ -48,6 +48,8 @@ ANSWERS = {
          "operation": EVIL, "why": EVIL},
         {"id": "2", "time": 1, "actor": EVIL, "answer": "done", "operation": EVIL,
          "object": EVIL}]},
+    "/v1/networks/default/traffic": {"network": EVIL, "since": EVIL, "until": EVIL, "rows": [],
+                                     "disputes": [], "budgets": [BUDGET]},
     "/v1/move": {"public": [EVIL], "next": [EVIL], "untold": [EVIL], "nodes": 1, "told": 0},
     "/v1/status": {
         "self": {"name": EVIL, "network": EVIL, "interface": EVIL, "engine": EVIL, "mtu": 1420,
@@ -61,7 +63,7 @@ ANSWERS = {
                                              "why": EVIL, "kind": EVIL}], "why": EVIL},
 }
 HUB = ["nodes", "network ls", "token ls --all", "admin ls", "jobs", "get edges", "get events",
-       "audit", "hub move"]
+       "audit", "cost", "hub move"]
 AGENT = ["status", "paths a", "islands", "leave", "env"]
 
 

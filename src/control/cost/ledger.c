@@ -138,10 +138,14 @@ json_t *spent_encode(const struct spent_list *list)
 
 /* ---- the same in words ----------------------------------------------------------------------- */
 
+/* What a hub says goes to a terminal. */
 static const char *text_of(const json_t *json, const char *field, const char *none)
 {
     const char *text = json_string_value(json_object_get(json, field));
 
+    /* jansson hands out its own writable memory as const. */
+    if (text)
+        text_make_plain((char *)text, '?');
     return text ? text : none;
 }
 

@@ -5,8 +5,6 @@
  * Started as `test-hub-job-host rendezvous` it is such a process itself: one that counts what it is
  * told, and says how much that was whenever it is handed a socket.
  */
-#include <errno.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,10 +23,10 @@
 #include "hub/jobs/jobs.h"
 #include "hub/jobs/rdzv_child.h"
 #include "os/clock.h"
-#include "os/process.h"
 #include "store/store.h"
 #include "test/support/emulated.h"
 #include "test/support/sample_late.h"
+#include "test/support/sample_rdzv.h"
 
 /* Blobs of one piece, and the pieces of one more. */
 #define SHORT_BLOBS 300
@@ -270,63 +268,22 @@ static void test_the_end(void **state)
 
 /* ---- as a process --------------------------------------------------------------------------- */
 
-static void say_counts(const struct rdzv_wire *counts)
+static void count(const struct rdzv_wire *m, int fd)
 {
-    struct str out = STR_NULL;
+    static struct rdzv_wire counts = {.type = RDZV_WIRE_COUNTS};
 
-    rdzv_wire_encode(&out, counts);
-    if (write(PROCESS_LINK_FD, out.text, out.len) < 0)
-        _exit(1);
-    str_deinit(&out);
-}
-
-static void count(struct rdzv_wire *counts, const struct rdzv_wire *m)
-{
     if (m->type == RDZV_WIRE_JOB)
-        counts->n_etcd_requests = m->job;
-    counts->n_store_requests += m->type == RDZV_WIRE_LOAD;
-    counts->n_hung_up += m->type == RDZV_WIRE_MEMBER;
+        counts.n_etcd_requests = m->job;
+    counts.n_store_requests += m->type == RDZV_WIRE_LOAD;
+    counts.n_hung_up += m->type == RDZV_WIRE_MEMBER;
     if (m->type == RDZV_WIRE_LISTENER)
-        counts->n_accepts_deferred++;
+        counts.n_accepts_deferred++;
     if (m->type == RDZV_WIRE_END)
-        counts->n_accepts_deferred = 100;
+        counts.n_accepts_deferred = 100;
     if (m->type == RDZV_WIRE_LISTENER || m->type == RDZV_WIRE_END)
-        say_counts(counts);
+        sample_rdzv_say(&counts);
     if (m->type == RDZV_WIRE_END)
         _exit(0);
-}
-
-static bool wait_for_bytes(void)
-{
-    struct pollfd link = {.fd = PROCESS_LINK_FD, .events = POLLIN};
-
-    return poll(&link, 1, -1) == 1;
-}
-
-static int be_a_process(void)
-{
-    static uint8_t in[RDZV_WIRE_MAX + 4];
-    struct rdzv_wire counts = {.type = RDZV_WIRE_COUNTS};
-    struct rdzv_wire m;
-    size_t len = 0;
-    ssize_t n;
-
-    /* What comes beside the bytes is closed by the kernel. */
-    while (wait_for_bytes() && (n = read(PROCESS_LINK_FD, in + len, sizeof(in) - len)) != 0) {
-        size_t used;
-
-        if (n < 0 && errno != EAGAIN)
-            return 1;
-        if (n < 0)
-            continue;
-        len += (size_t)n;
-        while (rdzv_wire_decode(&m, in, len, &used) == 0) {
-            count(&counts, &m);
-            len -= used;
-            memmove(in, in + used, len);
-        }
-    }
-    return 0;
 }
 
 int main(int argc, char **argv)
@@ -340,7 +297,7 @@ int main(int argc, char **argv)
     };
 
     if (argc > 1 && strcmp(argv[1], "rendezvous") == 0)
-        return be_a_process();
+        return sample_rdzv_run(count);
     if (emulated_lacks("way for a program to start itself"))
         return EMULATED_SKIPPED;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,9 @@
  * another hub and ended, with a process that is told of them and says something of its own.
  *
  * Started as `test-hub-jobs-service rendezvous` it is that process. Of the job "train" it says one
- * blob, and what there is of it; to COUNTS it adds up what it was told (see be_a_process()).
+ * blob, and what there is of it; to COUNTS it adds up what it was told (see take()).
  */
 #include <errno.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,13 +23,13 @@
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/jobs.h"
 #include "os/clock.h"
-#include "os/process.h"
 #include "rendezvous/shared/rdzv_wire.h"
 #include "store/keys.h"
 #include "store/store.h"
 #include "store/store_backend.h"
 #include "test/support/emulated.h"
 #include "test/support/sample_late.h"
+#include "test/support/sample_rdzv.h"
 
 #define LIMIT "more keys than a job may have"
 
@@ -549,19 +548,9 @@ static void test_the_fence(void **state)
 /* ---- as a process -----------------------------------------------------------------------------
  */
 
-static void say(const struct rdzv_wire *m)
-{
-    struct str out = STR_NULL;
-
-    rdzv_wire_encode(&out, m);
-    if (write(PROCESS_LINK_FD, out.text, out.len) < 0)
-        _exit(1);
-    str_deinit(&out);
-}
-
 static void say_blob(const struct rdzv_wire *job, const char *name)
 {
-    say(&(struct rdzv_wire){.type = RDZV_WIRE_PUT,
+    sample_rdzv_say(&(struct rdzv_wire){.type = RDZV_WIRE_PUT,
         .job = job->job,
         .run = job->run,
         .kind = RDZV_KEY_ENTRY,
@@ -580,7 +569,7 @@ static struct ip_addr hub_address6;
 
 static void say_facts(void)
 {
-    say(&(struct rdzv_wire){.type = RDZV_WIRE_FACTS,
+    sample_rdzv_say(&(struct rdzv_wire){.type = RDZV_WIRE_FACTS,
         .job = train.job,
         .run = train.run,
         .n_connections = 2,
@@ -598,12 +587,12 @@ static void take_member(const struct ip_addr *member, int sign)
     if (ip_addr_equal(member, &hub_address) || ip_addr_equal(member, &hub_address6))
         counts.n_store_requests += (uint64_t)sign;
     counts.n_hung_up += (uint64_t)sign;
-    say(&counts);
+    sample_rdzv_say(&counts);
     if (train.job != 0)
         say_facts();
 }
 
-static void take(const struct rdzv_wire *m)
+static void take(const struct rdzv_wire *m, int fd)
 {
     if (m->type == RDZV_WIRE_NETWORK) {
         hub_address = m->address;
@@ -614,43 +603,17 @@ static void take(const struct rdzv_wire *m)
         train = *m;
         say_blob(&train, "first");
         say_facts();
-        say(&(struct rdzv_wire){.type = RDZV_WIRE_SYNC, .seq = 77});
+        sample_rdzv_say(&(struct rdzv_wire){.type = RDZV_WIRE_SYNC, .seq = 77});
     } else if (m->type == RDZV_WIRE_SAVED && m->error == 0) {
         counts.n_etcd_requests = m->seq;
-        say(&counts);
+        sample_rdzv_say(&counts);
     } else if (m->type == RDZV_WIRE_END) {
         if (train.job != 0)
             say_blob(&train, "last");
         counts.n_hung_up = 1000;
-        say(&counts);
+        sample_rdzv_say(&counts);
         _exit(0);
     }
-}
-
-static int be_a_process(void)
-{
-    static uint8_t in[RDZV_WIRE_MAX + 4];
-    struct pollfd link = {.fd = PROCESS_LINK_FD, .events = POLLIN};
-    struct rdzv_wire m;
-    size_t len = 0;
-    ssize_t n;
-
-    while (
-        poll(&link, 1, -1) == 1 && (n = read(PROCESS_LINK_FD, in + len, sizeof(in) - len)) != 0) {
-        size_t used;
-
-        if (n < 0 && errno != EAGAIN)
-            return 1;
-        if (n < 0)
-            continue;
-        len += (size_t)n;
-        while (rdzv_wire_decode(&m, in, len, &used) == 0) {
-            take(&m);
-            len -= used;
-            memmove(in, in + used, len);
-        }
-    }
-    return 0;
 }
 
 int main(int argc, char **argv)
@@ -673,7 +636,7 @@ int main(int argc, char **argv)
     };
 
     if (argc > 1 && strcmp(argv[1], "rendezvous") == 0)
-        return be_a_process();
+        return sample_rdzv_run(take);
     if (emulated_lacks("way for a program to start itself"))
         return EMULATED_SKIPPED;
     return cmocka_run_group_tests(tests, NULL, NULL);

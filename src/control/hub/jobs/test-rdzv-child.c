@@ -5,7 +5,6 @@
  * Started as `test-hub-rdzv-child rendezvous` it is such a process: it says each message back, but
  * for a socket, into which it writes.
  */
-#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -15,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
@@ -25,9 +23,9 @@
 #include "base/text.h"
 #include "hub/jobs/rdzv_child.h"
 #include "os/clock.h"
-#include "os/process.h"
 #include "rendezvous/shared/rdzv_wire.h"
 #include "test/support/emulated.h"
+#include "test/support/sample_rdzv.h"
 
 #define WAIT (20 * NSEC_PER_SEC)
 
@@ -255,68 +253,12 @@ static void test_the_end(void **state)
 /* ---- as a process -----------------------------------------------------------------------------
  */
 
-static void write_all(const uint8_t *bytes, size_t len)
+static void say_back(const struct rdzv_wire *m, int fd)
 {
-    while (len > 0) {
-        ssize_t n = write(PROCESS_LINK_FD, bytes, len);
-        struct pollfd link = {.fd = PROCESS_LINK_FD, .events = POLLOUT};
-
-        if (n < 0 && errno != EAGAIN)
-            _exit(1);
-        if (n < 0) {
-            (void)poll(&link, 1, -1);
-            continue;
-        }
-        bytes += n;
-        len -= (size_t)n;
-    }
-}
-
-/* Return: bytes; @ret_fd: a descriptor that came beside them, or -1. */
-static ssize_t read_some(uint8_t *in, size_t cap, int *ret_fd)
-{
-    char control[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec iov = {.iov_base = in, .iov_len = cap};
-    struct msghdr h = {.msg_iov = &iov,
-        .msg_iovlen = 1,
-        .msg_control = control,
-        .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(PROCESS_LINK_FD, &h, 0);
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&h) : NULL;
-
-    *ret_fd = -1;
-    if (c)
-        memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
-    return n;
-}
-
-static int be_a_process(void)
-{
-    static uint8_t in[RDZV_WIRE_MAX + 4];
-    struct pollfd link = {.fd = PROCESS_LINK_FD, .events = POLLIN};
-    struct rdzv_wire m;
-    size_t len = 0;
-    ssize_t n;
-    int fd;
-
-    while (poll(&link, 1, -1) == 1 && (n = read_some(in + len, sizeof(in) - len, &fd)) != 0) {
-        size_t used;
-
-        if (n < 0 && errno != EAGAIN)
-            return 1;
-        if (n < 0)
-            continue;
-        len += (size_t)n;
-        if (fd >= 0 && write(fd, "hello", 5) != 5)
-            return 1;
-        while (rdzv_wire_decode(&m, in, len, &used) == 0) {
-            if (m.type != RDZV_WIRE_LISTENER)
-                write_all(in, used);
-            len -= used;
-            memmove(in, in + used, len);
-        }
-    }
-    return 0;
+    if (fd < 0)
+        sample_rdzv_say(m);
+    else if (write(fd, "hello", 5) != 5)
+        _exit(1);
 }
 
 int main(int argc, char **argv)
@@ -331,7 +273,7 @@ int main(int argc, char **argv)
     };
 
     if (argc > 1 && strcmp(argv[1], "rendezvous") == 0)
-        return be_a_process();
+        return sample_rdzv_run(say_back);
     if (emulated_lacks("way for a program to start itself"))
         return EMULATED_SKIPPED;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -133,14 +134,10 @@ def test_df_is_set_on_probes_alone(weft: Path) -> None:
         wait_mtu(slim, "src", inner(1280), 20)
         # The least IPv6 packet is too much for the node's link: it is cut inside the tunnel.
         slim.insist_ping(src.address(6), "-M", "do", "-s", 1280 - 48)
-
-        def kinds_of(node: str) -> set[str]:
-            return {kind(d) for d in seen.datagrams() if d.source[0] == node}
-
         # The capture may be behind what was answered.
-        for node in ("203.0.113.11", "203.0.113.12"):
-            wait_for(lambda node=node: kinds_of(node) >= {"data", "probe", "path frame"}, 10,
-                     f"all that {node} sends")
+        needed = set(product(("203.0.113.11", "203.0.113.12"), ("data", "probe", "path frame")))
+        wait_for(lambda: needed <= {(d.source[0], kind(d)) for d in seen.datagrams()}, 10,
+                 "all that both send to be seen")
         ours = [d for d in seen.datagrams() if kind(d) != "STUN"]
     # What is sent from the narrow link is cut inside, so no datagram of it is fragmented.
     assert not [d for d in ours if d.flags & MORE_FRAGMENTS and d.source[0] == "203.0.113.12"]

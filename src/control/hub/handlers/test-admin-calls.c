@@ -352,26 +352,40 @@ static void test_edges_to_the_hub(void **state)
     }
 }
 
+/* PUT of @object, which is taken, as it is but for @value as its @field, if any. */
+static void put_changed(const char *path, json_t *object, const char *field, const char *value,
+    int status, const char *words)
+{
+    char *text;
+
+    if (field)
+        json_object_set_new(
+            json_object_get(object, "spec"), field, json_loads(value, JSON_DECODE_ANY, NULL));
+    text = json_dumps(object, 0);
+    ask("PUT", path, text, status, words);
+    free(text);
+    json_decref(object);
+}
+
+/* The object, of whichever version. */
+static json_t *get_unversioned(const char *path)
+{
+    json_t *object = get(path);
+
+    json_object_del(json_object_get(object, "metadata"), "resourceVersion");
+    return object;
+}
+
 /* Who says which version it has changed is refused when there is another one by now. */
 static void test_versions(void **state)
 {
-    json_t *node = get(OBJECTS "Node/a");
-    json_t *meta = json_object_get(node, "metadata");
-    json_t *version = json_incref(json_object_get(meta, "resourceVersion"));
-    char *text;
+    static const char path[] = OBJECTS "Node/a";
+    json_t *node = get(path);
 
-    json_object_set_new(json_object_get(node, "spec"), "labels", json_pack("{s:s}", "k", "v"));
-    text = json_dumps(node, 0);
-    ask("PUT", OBJECTS "Node/a", text, 200, "\"k\":\"v\"");
-    ask("PUT", OBJECTS "Node/a", text, 409, "Node \\\"a\\\" is not at version");
-    free(text);
-    json_object_del(meta, "resourceVersion");
-    json_object_set_new(json_object_get(node, "spec"), "labels", json_pack("{s:s}", "k", "w"));
-    text = json_dumps(node, 0);
-    ask("PUT", OBJECTS "Node/a", text, 200, "\"k\":\"w\"");
-    free(text);
-    json_decref(version);
-    json_decref(node);
+    put_changed(path, json_incref(node), "labels", "{\"k\":\"v\"}", 200, "\"k\":\"v\"");
+    put_changed(path, json_incref(node), NULL, NULL, 409, "Node \\\"a\\\" is not at version");
+    json_object_del(json_object_get(node, "metadata"), "resourceVersion");
+    put_changed(path, node, "labels", "{\"k\":\"w\"}", 200, "\"k\":\"w\"");
 }
 
 /* PUT of the node as it is, with @value as its @field. */
@@ -379,18 +393,9 @@ static void change_node(
     const char *name, const char *field, const char *value, int status, const char *words)
 {
     char path[128];
-    json_t *node;
-    char *text;
 
     (void)snprintf(path, sizeof(path), OBJECTS "Node/%s", name);
-    node = get(path);
-    json_object_del(json_object_get(node, "metadata"), "resourceVersion");
-    json_object_set_new(
-        json_object_get(node, "spec"), field, json_loads(value, JSON_DECODE_ANY, NULL));
-    text = json_dumps(node, 0);
-    ask("PUT", path, text, status, words);
-    free(text);
-    json_decref(node);
+    put_changed(path, get_unversioned(path), field, value, status, words);
 }
 
 static void test_what_of_a_node_may_change(void **state)
@@ -437,19 +442,10 @@ static void test_node_objects(void **state)
 static void change_network(const char *path, const char *name, const char *field, const char *value,
     int status, const char *words)
 {
-    json_t *net = get(OBJECTS "Network/default");
-    json_t *meta = json_object_get(net, "metadata");
-    char *text;
+    json_t *net = get_unversioned(OBJECTS "Network/default");
 
-    json_object_del(meta, "resourceVersion");
-    json_object_set_new(meta, "name", json_string(name));
-    if (field)
-        json_object_set_new(
-            json_object_get(net, "spec"), field, json_loads(value, JSON_DECODE_ANY, NULL));
-    text = json_dumps(net, 0);
-    ask("PUT", path, text, status, words);
-    free(text);
-    json_decref(net);
+    json_object_set_new(json_object_get(net, "metadata"), "name", json_string(name));
+    put_changed(path, net, field, value, status, words);
 }
 
 static void test_the_network_as_an_object(void **state)

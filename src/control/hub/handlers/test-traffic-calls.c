@@ -58,6 +58,15 @@ static json_int_t number_at(const json_t *json, const char *key)
     return json_integer_value(json_object_get(json, key));
 }
 
+/* So many are in @list of the answer. */
+static void expect_number(const char *path, const char *list, size_t n)
+{
+    json_t *json = get(path, 200);
+
+    assert_int_equal(json_array_size(json_object_get(json, list)), n);
+    json_decref(json);
+}
+
 /* ---- traffic ----------------------------------------------------------------------------------
  */
 
@@ -102,9 +111,7 @@ static void test_what_a_job_has_moved(void **state)
     assert_int_equal(json_array_size(json_object_get(json, "rows")), 1);
     assert_int_equal(number_at(json_array_get(json_object_get(json, "rows"), 0), "bytes"), 50);
     json_decref(json);
-    json = get(NET "/traffic?" DAY "&job=none", 200);
-    assert_int_equal(json_array_size(json_object_get(json, "rows")), 0);
-    json_decref(json);
+    expect_number(NET "/traffic?" DAY "&job=none", "rows", 0);
     json_decref(get(NET "/traffic?" DAY "&job=A_b", 400));
 }
 
@@ -128,9 +135,7 @@ static void test_disputes(void **state)
     assert_int_equal(number_at(row, "received"), 300);
     assert_null(json_object_get(row, "job"));
     json_decref(json);
-    json = get(NET "/traffic?" DAY "&job=none", 200);
-    assert_int_equal(json_array_size(json_object_get(json, "disputes")), 1);
-    json_decref(json);
+    expect_number(NET "/traffic?" DAY "&job=none", "disputes", 1);
 }
 
 /* Two ends that agree about all of an edge, and not about how much of it is a job's. */
@@ -151,9 +156,7 @@ static void test_disputes_of_a_job(void **state)
     assert_string_equal(
         text_at(json_array_get(json_object_get(json, "disputes"), 0), "job"), "llama");
     json_decref(json);
-    json = get(NET "/traffic?" DAY "&job=none", 200);
-    assert_int_equal(json_array_size(json_object_get(json, "disputes")), 0);
-    json_decref(json);
+    expect_number(NET "/traffic?" DAY "&job=none", "disputes", 0);
 }
 
 static void test_which_days(void **state)

@@ -538,18 +538,30 @@ static void test_admin_tokens_are_listed(void **state)
     ask("POST", "/v1/admin-tokens", "{\"name\":\"x\"}", 400, "role");
 }
 
-/* The newest entries come first, and those that are asked for. */
+/* The answer is one entry, about that object; its ID in @ret. */
+static void expect_one_entry(const char *path, const char *object, char ret[static AUDIT_ID_MAX])
+{
+    json_t *json = get(path);
+    const json_t *entries = json_object_get(json, "entries");
+    const json_t *entry = json_array_get(entries, 0);
+
+    assert_int_equal(json_array_size(entries), 1);
+    assert_string_equal(json_string_value(json_object_get(entry, "object")), object);
+    (void)snprintf(ret, AUDIT_ID_MAX, "%s", json_string_value(json_object_get(entry, "id")));
+    json_decref(json);
+}
+
+/* The newest entries are told, or those that are asked for. */
 static void test_the_audit_log(void **state)
 {
-    json_t *json = get("/v1/audit?limit=2");
-    const json_t *entries = json_object_get(json, "entries");
+    char id[AUDIT_ID_MAX];
     char path[128];
 
-    assert_int_equal(json_array_size(entries), 2);
-    (void)snprintf(path, sizeof(path), "/v1/audit?before=%s",
-        json_string_value(json_object_get(json_array_get(entries, 1), "id")));
-    json_decref(json);
-    ask("GET", path, NULL, 200, "\"entries\":");
+    expect_one_entry("/v1/audit?limit=1", "node/default/b", id);
+    (void)snprintf(path, sizeof(path), "/v1/audit?limit=1&before=%s", id);
+    expect_one_entry(path, "node/default/a", id);
+    (void)snprintf(path, sizeof(path), "/v1/audit?after=%s", id);
+    expect_one_entry(path, "node/default/b", id);
     ask("GET", "/v1/audit?network=none", NULL, 200, "\"entries\":[]");
     ask("GET", "/v1/audit?since=99999999999", NULL, 200, "\"entries\":[]");
     ask("GET", "/v1/audit?after=x", NULL, 400, "after \\\"x\\\" is not the id of an entry");
@@ -567,8 +579,10 @@ static void test_the_audit_log_of_one_network(void **state)
         .now = hub.now,
         .query = "network=lab\0",
         .query_value = sample_hub_query_value};
+    static const char *const queries[] = {"network=default\0", ""};
     struct response rs = {0};
 
+    ask("POST", "/v1/networks", "{\"name\":\"lab\"}", 201, NULL);
     (void)snprintf(rq.caller.name, sizeof(rq.caller.name), "admin:ci");
     (void)snprintf(rq.caller.network, sizeof(rq.caller.network), "default");
     handlers_audit(&hub.hub->handlers, &rq, &rs);
@@ -576,14 +590,24 @@ static void test_the_audit_log_of_one_network(void **state)
     assert_string_equal(json_string_value(json_object_get(rs.body, "error")),
         "admin:ci is for network \"default\" only");
     response_deinit(&rs);
-    rs = (struct response){0};
-    rq.query = "network=default\0";
-    handlers_audit(&hub.hub->handlers, &rq, &rs);
-    assert_non_null(rs.deferred);
-    store_wait(hub.hub->store);
-    assert_int_equal(rs.deferred->rs.status, 200);
-    response_deinit(&rs.deferred->rs);
-    rs.deferred->on_closed(rs.deferred);
+    for (unsigned i = 0; i < 2; i++) {
+        const json_t *entries;
+        const json_t *entry;
+        size_t n;
+
+        rs = (struct response){0};
+        rq.query = queries[i];
+        handlers_audit(&hub.hub->handlers, &rq, &rs);
+        assert_non_null(rs.deferred);
+        store_wait(hub.hub->store);
+        assert_int_equal(rs.deferred->rs.status, 200);
+        entries = json_object_get(rs.deferred->rs.body, "entries");
+        assert_int_equal(json_array_size(entries), 3);
+        json_array_foreach(entries, n, entry)
+            assert_string_equal(json_string_value(json_object_get(entry, "network")), "default");
+        response_deinit(&rs.deferred->rs);
+        rs.deferred->on_closed(rs.deferred);
+    }
 }
 
 static void test_routes_are_listed(void **state)

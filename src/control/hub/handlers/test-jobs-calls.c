@@ -243,9 +243,9 @@ static void test_budgets(void **state)
         store_wait(hub.hub->store);
     }
     join("a", "{}", 200, NULL);
-    ask("a", "GET", TRAIN, NULL, 200, "\"budget\":{");
-    ask_admin("/v1/networks/default/jobs", 200, "\"budget\":{");
-    ask_admin("/v1/networks/default/jobs", 200, "\"budgets\":[");
+    ask("a", "GET", TRAIN, NULL, 200, "\"budget\":{\"bytes\":0,\"bytesPerDay\":1000,");
+    ask_admin("/v1/networks/default/jobs", 200, "\"budget\":{\"bytes\":0,\"bytesPerDay\":1000,");
+    ask_admin("/v1/networks/default/jobs", 200, "\"budgets\":[{\"bytes\":0,\"bytesPerDay\":1000,");
     ask_without("b", TRAIN, "\"budget\"");
     ask("a", "POST", "/v1/jobs/other/rendezvous", "{}", 200, NULL);
     ask_without("a", "/v1/jobs/other/rendezvous", "\"budget\"");

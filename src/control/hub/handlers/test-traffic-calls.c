@@ -202,6 +202,7 @@ static void judge(void)
 
 static void test_budgets_are_told(void **state)
 {
+    const json_t *budget;
     json_t *json;
 
     set_network("budgets", "[{\"bytesPerDay\":1000}]");
@@ -210,6 +211,10 @@ static void test_budgets_are_told(void **state)
     judge();
     json = get(NET "/traffic?" DAY, 200);
     assert_int_equal(json_array_size(json_object_get(json, "budgets")), 1);
+    budget = json_array_get(json_object_get(json, "budgets"), 0);
+    assert_int_equal(number_at(budget, "bytesPerDay"), 1000);
+    assert_int_equal(number_at(budget, "bytes"), 310);
+    assert_string_equal(text_at(budget, "level"), "low");
     json_decref(json);
 }
 

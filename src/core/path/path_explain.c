@@ -174,9 +174,8 @@ static void why_silent(const struct why *w, char *buf)
     else if (!why_declined(w, buf) && !why_families(w, buf) && !why_nats(w, buf) &&
              !why_one_way(w, buf))
         (void)snprintf(buf, PATH_TEXT_MAX,
-            "none of the %u ways to %s answers, so something drops UDP between the two: "
-            "let in %s",
-            pp->pairs.n, w->peer, w->ports);
+            "no path to %s answers (%u tried), so something drops UDP between the two: let in %s",
+            w->peer, pp->pairs.n, w->ports);
 }
 
 /* The direct path was found to be worse than the relay. That holds as long as a pair answers: one

@@ -133,6 +133,7 @@ static void test_damage(void **state)
     struct token back;
     struct err e = ERR_NULL;
     char *long_one = malloc((1 << 20) + 1);
+    char longer[TOKEN_TEXT_MAX];
     char *text;
     size_t len;
 
@@ -142,7 +143,7 @@ static void test_damage(void **state)
     assert_refused("https://hub.example:8443/", "not a join token");
     assert_refused("\"weft1.abcd\"", "a quotation mark before");
     assert_refused("weft1.abcd'", "the character ' in it");
-    assert_refused("weft1.", "too short");
+    assert_refused("weft1.", "cut short, or damaged at its end");
     assert_refused("weft1.a b", "white space in it");
     assert_refused("weft1.!!!!", "the character ! in it");
     assert_refused("weft1.ab\xc3\xa4", "a character in it that no token has");
@@ -151,15 +152,17 @@ static void test_damage(void **state)
     memcpy(long_one, "weft1.", 6);
     assert_refused(long_one, "more than 4096");
     long_one[TOKEN_TEXT_MAX] = '\0';
-    assert_refused(long_one, "too short");
+    assert_refused(long_one, "cut short, or damaged at its end");
     free(long_one);
 
-    /* Cut anywhere, it is refused. */
+    /* Cut anywhere, or with more behind it, it is refused. */
     assert_int_equal(token_encode(&t, &text, &e), 0);
+    (void)snprintf(longer, sizeof(longer), "%sxx", text);
+    assert_refused(longer, "cut short, or damaged at its end");
     for (len = strlen(text) - 1; len > 6; len--) {
         text[len] = '\0';
         assert_int_equal(token_decode(&back, text, &e), -EINVAL);
-        assert_non_null(strstr(e.text, "too short"));
+        assert_non_null(strstr(e.text, "cut short, or damaged at its end"));
         assert_non_null(strstr(e.text, "copy it again"));
     }
     free(text);
@@ -173,18 +176,18 @@ static void test_fields(void **state)
         "\"s\":\"MzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzM\",\"e\":1}";
     char json[1024];
 
-    assert_json_refused("[]", "too short");
-    assert_json_refused("{}", "damaged");
+    assert_json_refused("[]", "cut short, or damaged at its end");
+    assert_json_refused("{}", "is damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"A B\",\"u\":[\"1.2.3.4:5\"],%s", tail);
-    assert_json_refused(json, "damaged");
+    assert_json_refused(json, "is damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"d\",\"u\":[],%s", tail);
-    assert_json_refused(json, "damaged");
+    assert_json_refused(json, "is damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"d\",\"u\":[\"nowhere\"],%s", tail);
-    assert_json_refused(json, "damaged");
+    assert_json_refused(json, "is damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"d\",\"u\":[7],%s", tail);
-    assert_json_refused(json, "damaged");
+    assert_json_refused(json, "is damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"d\",\"u\":[\"1.2.3.4:5\"],\"s\":\"AAAA\"}");
-    assert_json_refused(json, "damaged");
+    assert_json_refused(json, "is damaged");
 }
 
 int main(void)

@@ -246,7 +246,8 @@ static int check_word(const char *text, size_t len, struct err *e)
 static int refuse_damaged(bool is_whole, struct err *e)
 {
     if (!is_whole)
-        return err_set(e, -EINVAL, "the join token is too short, its end is missing: " COPY_AGAIN);
+        return err_set(
+            e, -EINVAL, "the join token is cut short, or damaged at its end: " COPY_AGAIN);
     return err_set(
         e, -EINVAL, "the join token is damaged, a character is another one: " COPY_AGAIN);
 }

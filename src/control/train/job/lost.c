@@ -388,9 +388,10 @@ static void missing_tell(const struct run *run, const struct missing_facts *f)
         add_name(&here, json_is_string(item) ? json_string_value(item) : "?");
     missing_format(f, &missing);
     (void)fprintf(stderr,
-        "weft run: still waiting: %zu of %u nodes %s come to the job %s (%s); not yet: %s\n",
+        "weft run: still waiting: %zu of %u nodes %s come to the job %s%s%s%s; not yet: %s\n",
         json_array_size(f->present), run->min_nodes, here.n == 1 ? "has" : "have",
-        run->rendezvous.id, str_text(&here.text), str_text(&missing));
+        run->rendezvous.id, here.n > 0 ? " (" : "", str_text(&here.text), here.n > 0 ? ")" : "",
+        str_text(&missing));
     str_deinit(&here.text);
 }
 

@@ -150,7 +150,7 @@ install: build ## install under PREFIX (/usr/local), below DESTDIR
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --quiet
 	@test -n '$(DESTDIR)' || ! command -v systemd-sysusers >/dev/null || \
-	    systemd-sysusers deploy/sysusers.d/weft.conf
+	    systemd-sysusers '$(CURDIR)/deploy/sysusers.d/weft.conf'
 	@# A machine without systemd gets the same user.
 	@test -n '$(DESTDIR)' || test "$$(id -u)" != 0 || getent passwd weft >/dev/null || \
 	    useradd --system --user-group --no-create-home --home-dir /var/lib/weft \

@@ -66,7 +66,16 @@ static int open_remote(
     return TAKE_FD(fd);
 }
 
-/* Waits for all connections together. A member that is not connected by @deadline is lost. */
+/* Is it known by @deadline how connecting has ended? What is known is seen after it, too. */
+static bool has_ended_connecting(int fd, nsec_t deadline)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+    return socket_wait(fd, POLLOUT, deadline) == 0 || poll(&p, 1, 0) > 0;
+}
+
+/* Waits for all connections together. A member that is not connected by @deadline is lost; the
+ * others are not, even where it has used up the time. */
 static void finish_connecting(struct coordinator *c, nsec_t deadline)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -76,7 +85,7 @@ static void finish_connecting(struct coordinator *c, nsec_t deadline)
 
         if (k->fd < 0)
             continue;
-        if (socket_wait(k->fd, POLLOUT, deadline) < 0)
+        if (!has_ended_connecting(k->fd, deadline))
             lose_link(k, "it does not answer");
         else if (getsockopt(k->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error == ETIMEDOUT ||
                  error == EHOSTUNREACH)

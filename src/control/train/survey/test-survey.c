@@ -280,6 +280,50 @@ static void test_absent_member(void **state)
     survey_deinit(&s);
 }
 
+/*
+ * Makes a member silent: nobody takes the connections at its address, so the kernel drops those
+ * that come once its queue is full.
+ */
+static void make_silent(struct site *site, size_t i, int ret_fds[static 3])
+{
+    struct endpoint ep = {.addr = site->addresses[i], .port = site->port};
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, &ep);
+    int one = 1;
+
+    site->services[i] = service_free(site->services[i]);
+    for (size_t k = 0; k < 3; k++) {
+        ret_fds[k] = socket(AF_INET, SOCK_STREAM | (k == 2 ? SOCK_NONBLOCK : 0), 0);
+        assert_true(ret_fds[k] >= 0);
+    }
+    assert_int_equal(setsockopt(ret_fds[0], SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+    assert_int_equal(bind(ret_fds[0], &sa.any, len), 0);
+    assert_int_equal(listen(ret_fds[0], 0), 0);
+    assert_int_equal(connect(ret_fds[1], &sa.any, len), 0);
+    assert_int_equal(connect(ret_fds[2], &sa.any, len), -1);
+}
+
+/* A member that does not answer uses up the time of connecting, and those after it are asked. */
+static void test_silent_member(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct survey s = SURVEY_NULL;
+    struct err e = ERR_NULL;
+    int fds[3];
+
+    make_silent(site, 1, fds);
+    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_true(s.nodes[0].present);
+    assert_false(s.nodes[1].present);
+    assert_string_equal(s.nodes[1].why, "it does not answer");
+    assert_string_equal(s.nodes[2].why, "");
+    assert_true(s.nodes[2].present);
+    survey_deinit(&s);
+    for (size_t k = 0; k < 3; k++)
+        (void)close(fds[k]);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_site, close_site)
 
 int main(void)
@@ -290,6 +334,7 @@ int main(void)
         CASE(test_pairs_that_are_not_measured),
         CASE(test_second_coordinator),
         CASE(test_absent_member),
+        CASE(test_silent_member),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

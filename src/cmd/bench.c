@@ -137,6 +137,9 @@ static int report(struct measure *m, struct bench *b)
     if (!arg.json)
         bench_format(b, &out);
     status = admin_print("bench", arg.json, arg.json ? bench_encode(b) : NULL, &out);
+    /* Then it is no run of the history, and earlier measurements stay what advice is made of. */
+    if (status == CMD_OK && bench_is_empty(b))
+        return cmd_fail("bench", "nothing was measured");
     kept = keep(b);
     /* What was measured between all members is for the advice of weft run. */
     json = arg.target.nodes ? NULL : bench_encode(b);

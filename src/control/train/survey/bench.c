@@ -57,6 +57,22 @@ bool bench_cost(const struct bulk *overlay, const struct bulk *raw, int *ret)
     return true;
 }
 
+bool bench_has_latency(const struct preflight_pair *p)
+{
+    return p->has_idle[0] && p->idle[0].back > 0;
+}
+
+bool bench_is_empty(const struct bench *b)
+{
+    for (size_t i = 0; i < b->n_pairs; i++)
+        if (bench_has_latency(&b->pairs[i]) || b->pairs[i].has_bulk)
+            return false;
+    for (unsigned i = 0; i < ORDER_ALGORITHM_N; i++)
+        if (b->allreduce[i].is_done || b->allreduce[i].is_wrong)
+            return false;
+    return b->sweep.n_sizes == 0 && !b->sweep.is_wrong;
+}
+
 size_t bench_failures(const struct bench *b)
 {
     size_t n = 0;

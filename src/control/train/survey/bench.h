@@ -92,6 +92,12 @@ uint64_t bench_rate(const struct bench *b, size_t from, size_t to);
  */
 bool bench_cost(const struct bulk *overlay, const struct bulk *raw, int *ret);
 
+/** bench_has_latency() - were the round trip times of that pair measured? */
+bool bench_has_latency(const struct preflight_pair *p);
+
+/** bench_is_empty() - was nothing measured at all, between any members? */
+bool bench_is_empty(const struct bench *b);
+
 /**
  * bench_failures() - how many directions are slower than expected, or were not measured
  *

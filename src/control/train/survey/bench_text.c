@@ -105,13 +105,12 @@ static void format_pair(const struct bench *b, struct str *out)
     const struct idle_test *l = &p->idle[0];
     char many[32];
 
-    str_addf(out, "%s and %s, path %s: RTT %.3f ms, p99 %.3f ms\n", b->nodes[p->a].name,
-        b->nodes[p->b].name, l->path[0] ? l->path : "none", l->rtt_median_us / 1000.0,
-        l->rtt_p99_us / 1000.0);
-    if (!p->has_bulk) {
-        str_addf(out, "not measured: %s\n", l->why[0] ? l->why : b->nodes[p->b].why);
+    if (bench_has_latency(p))
+        str_addf(out, "%s and %s, path %s: RTT %.3f ms, p99 %.3f ms\n", b->nodes[p->a].name,
+            b->nodes[p->b].name, l->path[0] ? l->path : "none", l->rtt_median_us / 1000.0,
+            l->rtt_p99_us / 1000.0);
+    if (!p->has_bulk)
         return;
-    }
     (void)snprintf(many, sizeof(many), "TCP, %u streams", b->streams);
     str_addf(out, "  %-22s %13s %13s%s\n", "", "there", "back",
         more->has_raw ? "     raw there      raw back  cost" : "");
@@ -123,6 +122,44 @@ static void format_pair(const struct bench *b, struct str *out)
         str_addf(out, "  the underlay was reached at %s\n", more->raw_one.via);
     else if (more->raw_why[0] != '\0')
         str_addf(out, "  the underlay was not measured: %s\n", more->raw_why);
+}
+
+/* Why a pair's throughput was not measured, though both members could be asked. */
+static const char *why_unmeasured(const struct preflight_pair *p)
+{
+    for (unsigned way = 0; way < 2; way++)
+        if (p->has_idle[way] && p->idle[way].why[0] != '\0')
+            return p->idle[way].why;
+    return "no result came in time";
+}
+
+/* A line with the reason for each member that could not be asked, and for each pair of the others
+ * whose throughput was not measured. */
+static void format_unmeasured(const struct bench *b, struct str *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->n_nodes; i++) {
+        const struct preflight_node *node = &b->nodes[i];
+
+        if (node->why[0] != '\0')
+            str_addf(out, "%s was not measured: %s%s\n", node->name,
+                node->no_path[0] ? "no way leads to it: " : "",
+                node->no_path[0] ? node->no_path : node->why);
+    }
+    for (size_t i = 0; i < b->n_pairs; i++) {
+        const struct preflight_pair *p = &b->pairs[i];
+        const struct preflight_node *first = &b->nodes[p->a];
+        const struct preflight_node *second = &b->nodes[p->b];
+
+        if (p->has_bulk || first->why[0] != '\0' || second->why[0] != '\0')
+            continue;
+        if (n++ < PAIRS_SHOWN)
+            str_addf(out, "%s and %s were not measured: %s\n", first->name, second->name,
+                why_unmeasured(p));
+    }
+    if (n > PAIRS_SHOWN)
+        str_addf(out, "%zu more pairs were not measured\n", n - PAIRS_SHOWN);
 }
 
 /* A matrix of rates in Mbit/s, each from the member of its row to the member of its column. */
@@ -155,6 +192,14 @@ static void add_number(struct str *out, bool is_there, double v)
         str_addf(out, " %9s", "-");
 }
 
+static void add_ms(struct str *out, bool is_there, uint32_t us)
+{
+    if (is_there)
+        str_addf(out, " %8.2f", us / 1000.0);
+    else
+        str_addf(out, " %8s", "-");
+}
+
 /*
  * A table with a line for each pair: path, latency, and the rates of one stream on the overlay and
  * on the underlay. A large network has none.
@@ -171,8 +216,10 @@ static void format_pairs(const struct bench *b, struct str *out)
         const struct idle_test *l = &p->idle[0];
         int cost;
 
-        str_addf(out, "%-14s %-14s %-7s %8.2f %8.2f", b->nodes[p->a].name, b->nodes[p->b].name,
-            l->path[0] ? l->path : "-", l->rtt_median_us / 1000.0, l->rtt_p99_us / 1000.0);
+        str_addf(out, "%-14s %-14s %-7s", b->nodes[p->a].name, b->nodes[p->b].name,
+            l->path[0] ? l->path : "-");
+        add_ms(out, bench_has_latency(p), l->rtt_median_us);
+        add_ms(out, bench_has_latency(p), l->rtt_p99_us);
         add_number(out, p->has_bulk, (double)p->one.out.bits_per_s / 1e6);
         add_number(out, p->has_bulk, (double)p->one.in.bits_per_s / 1e6);
         add_number(out, more->has_raw, (double)more->raw_one.out.bits_per_s / 1e6);
@@ -225,7 +272,9 @@ void bench_format(const struct bench *b, struct str *out)
         format_matrix(b, out);
     if (b->n_nodes > 2)
         format_pairs(b, out);
-    str_add(out, "\n");
+    if (out->len > 0)
+        str_add(out, "\n");
+    format_unmeasured(b, out);
     for (unsigned i = 0; i < ORDER_ALGORITHM_N; i++)
         format_allreduce(b, (enum order_algorithm)i, out);
     sweep_format(&b->sweep, out);

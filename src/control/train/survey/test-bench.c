@@ -107,6 +107,61 @@ static void test_expectation(void **state)
     str_deinit(&out);
 }
 
+/* What was not measured has no figures, and the reason is said once for each member. */
+static void test_nothing_measured(void **state)
+{
+    static const struct preflight_pair none = {.has_bulk = false};
+    struct sample s;
+    struct str out = STR_NULL;
+    const char *text;
+
+    make_sample(&s);
+    assert_false(bench_is_empty(&s.bench));
+    for (size_t i = 0; i < PAIRS; i++) {
+        size_t a = s.pairs[i].a;
+        size_t b = s.pairs[i].b;
+
+        s.pairs[i] = none;
+        s.pairs[i].a = a;
+        s.pairs[i].b = b;
+    }
+    (void)snprintf(s.nodes[2].why, sizeof(s.nodes[2].why), "it does not answer");
+    s.pairs[0].has_idle[0] = true;
+    (void)snprintf(s.pairs[0].idle[0].why, sizeof(s.pairs[0].idle[0].why), "no ping is answered");
+    assert_true(bench_is_empty(&s.bench));
+    bench_format(&s.bench, &out);
+    text = str_text(&out);
+    assert_null(strstr(text, "0.00"));
+    assert_non_null(strstr(text, "\ngpu-3 was not measured: it does not answer\n"));
+    assert_null(strstr(strstr(text, "gpu-3 was not") + 1, "gpu-3 was not"));
+    assert_non_null(strstr(text, "\ngpu-1 and gpu-2 were not measured: no ping is answered\n"));
+    str_deinit(&out);
+
+    s.pairs[0].idle[0].back = 1;
+    assert_false(bench_is_empty(&s.bench));
+    s.pairs[0].idle[0].back = 0;
+    s.bench.allreduce[ORDER_TREE].is_done = true;
+    assert_false(bench_is_empty(&s.bench));
+}
+
+/* Of two members alone there is no table, and the reason all the same. */
+static void test_pair_not_measured(void **state)
+{
+    struct sample s;
+    struct str out = STR_NULL;
+
+    make_sample(&s);
+    s.bench.n_nodes = 2;
+    s.bench.n_pairs = 1;
+    s.pairs[0].has_bulk = false;
+    (void)snprintf(s.nodes[1].why, sizeof(s.nodes[1].why), "it does not answer");
+    bench_format(&s.bench, &out);
+    assert_ptr_equal(
+        strstr(str_text(&out), "gpu-2 was not measured: it does not answer\n"), str_text(&out));
+    assert_null(strstr(str_text(&out), "RTT"));
+    str_deinit(&out);
+}
+
 static void test_format_rate(void **state)
 {
     char text[32];
@@ -208,6 +263,8 @@ int main(void)
         cmocka_unit_test(test_rates_have_directions),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_expectation),
+        cmocka_unit_test(test_nothing_measured),
+        cmocka_unit_test(test_pair_not_measured),
         cmocka_unit_test(test_format_rate),
         cmocka_unit_test(test_heatmap),
         cmocka_unit_test(test_json),

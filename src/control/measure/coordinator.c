@@ -91,8 +91,8 @@ static void finish_connecting(struct coordinator *c, nsec_t deadline)
                  error == EHOSTUNREACH)
             lose_link(k, "it does not answer");
         else if (error != 0)
-            lose_link(k, "it has no measuring service: its agent does not run, is older, or was "
-                         "started with --no-measure");
+            lose_link(k, "it has no measuring service: its agent does not run, is older, only "
+                         "relays, or was started with --no-measure");
     }
 }
 

@@ -219,46 +219,38 @@ void run_keep_island(const struct run *run)
 
 /* ---- how many nodes ------------------------------------------------------------------------- */
 
-/*
- * Reads "4" or a range "2:4". @ret_max: set to the second number, or to the only one. False when
- * @text is neither.
- */
-static bool parse_nnodes(const char *text, uint64_t *ret_min, uint64_t *ret_max)
+/* Reads "4" or a range "2:4". @ret_max: set to the second number, or to the only one. 0, or -EINVAL
+ * with words. */
+static int read_nnodes(const char *text, uint64_t *ret_min, uint64_t *ret_max, struct err *e)
 {
-    char first[24];
+    char first[24] = "";
     const char *colon = strchr(text, ':');
     size_t len = colon ? (size_t)(colon - text) : strlen(text);
 
-    if (len >= sizeof(first))
-        return false;
-    memcpy(first, text, len);
-    first[len] = '\0';
-    return parse_u64(ret_min, first, 1, NODES_MAX, "nnodes", NULL) == 0 &&
-           parse_u64(ret_max, colon ? colon + 1 : first, 1, NODES_MAX, "nnodes", NULL) == 0 &&
-           *ret_min <= *ret_max;
-}
-
-static int check_nnodes(const char *text, struct err *e)
-{
-    uint64_t min;
-    uint64_t max;
-
-    if (parse_nnodes(text, &min, &max))
-        return 0;
-    return err_set(e, -EINVAL,
-        "--nnodes \"%.40s\" is neither a number of nodes nor MIN:MAX, from 1 to %d", text,
-        NODES_MAX);
+    if (len < sizeof(first))
+        memcpy(first, text, len);
+    if (parse_u64(ret_min, first, 1, NODES_MAX, "nnodes", NULL) != 0 ||
+        parse_u64(ret_max, colon ? colon + 1 : first, 1, NODES_MAX, "nnodes", NULL) != 0)
+        return err_set(e, -EINVAL,
+            "--nnodes \"%.40s\" is neither a number of nodes nor MIN:MAX, from 1 to %d", text,
+            NODES_MAX);
+    if (*ret_min > *ret_max)
+        return err_set(e, -EINVAL, "--nnodes \"%.40s\": MIN, %llu, is more than MAX, %llu", text,
+            (unsigned long long)*ret_min, (unsigned long long)*ret_max);
+    return 0;
 }
 
 int run_check(const struct run_options *opt, struct err *e)
 {
     const char *backend = opt->rendezvous;
+    uint64_t min;
+    uint64_t max;
 
     if (backend && strcmp(backend, "c10d") != 0 && strcmp(backend, "etcd-v2") != 0 &&
         strcmp(backend, "none") != 0)
         return err_set(
             e, -EINVAL, "--rendezvous \"%.40s\" is none of c10d, etcd-v2, none", backend);
-    return opt->nnodes ? check_nnodes(opt->nnodes, e) : 0;
+    return opt->nnodes ? read_nnodes(opt->nnodes, &min, &max, e) : 0;
 }
 
 /* Is it torchrun, or something that may start it? */
@@ -392,10 +384,9 @@ static int find_rendezvous(
     if (!nnodes || meets_by_itself(&run->command) || strcmp(backend, "none") == 0 ||
         strcmp(backend, "static") == 0)
         return 0;
-    if (!parse_nnodes(nnodes, &min, &max))
-        return check_nnodes(nnodes, e);
-    if (max == 1)
-        return 0;
+    r = read_nnodes(nnodes, &min, &max, e);
+    if (r != 0 || max == 1)
+        return r;
     run->min_nodes = (unsigned)min;
     r = parse_name(run->job, "job", e);
     if (r == 0 && run->node.hub.port == 0)

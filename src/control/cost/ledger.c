@@ -47,12 +47,12 @@ void price_sum_add(struct price_sum *sum, const struct price_sum *more)
     sum->money += more->money;
 }
 
-static void add_price(struct price_sum *sum, bool has_price, double per_gb, uint64_t bytes)
+/* Return: there is such a price. */
+static bool add_price(struct price_sum *sum, bool has_price, double per_gb, uint64_t bytes)
 {
     if (has_price)
         sum->money += (double)bytes / GB * per_gb;
-    else
-        sum->unpriced = traffic_total(sum->unpriced, bytes);
+    return has_price;
 }
 
 static bool is_hub(const struct price_facts *facts, const char *node)
@@ -73,18 +73,21 @@ void price_add(struct price_sum *sum, const struct price_facts *facts, const cha
     const char *hub = json_string_value(json_array_get(facts->hubs, 0));
     const char *island = island_of(facts, from);
     bool is_relayed = path == PATH_KIND_RELAY || path == PATH_KIND_STREAM;
+    bool is_priced;
 
     sum->bytes = traffic_total(sum->bytes, bytes);
     if (path == PATH_KIND_LAN ||
         (!is_relayed && island[0] && to[0] && strcmp(island, island_of(facts, to)) == 0))
-        add_price(sum, row->has_cross_zone, row->cross_zone, bytes);
+        is_priced = add_price(sum, row->has_cross_zone, row->cross_zone, bytes);
     else
-        add_price(sum, row->has_egress, row->egress + row->nat, bytes);
+        is_priced = add_price(sum, row->has_egress, row->egress + row->nat, bytes);
     /* What goes to a hub itself ends there. */
     if (is_relayed && hub && !is_hub(facts, to) && !is_hub(facts, from)) {
         row = row_of(facts, hub);
-        add_price(sum, row->has_egress, row->egress + row->nat, bytes);
+        is_priced &= add_price(sum, row->has_egress, row->egress + row->nat, bytes);
     }
+    if (!is_priced)
+        sum->unpriced = traffic_total(sum->unpriced, bytes);
 }
 
 /* ---- how much of a budget is spent ----------------------------------------------------------- */

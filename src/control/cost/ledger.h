@@ -35,8 +35,8 @@ struct price_facts {
 struct price_sum {
     uint64_t bytes;
     uint64_t alone;    /* of them, those that only one end tells of; the caller's */
-    uint64_t unpriced; /* of them, or of what the hub sent on, those without a price */
-    double money;      /* of the others, in the table's currency */
+    uint64_t unpriced; /* of them, those without the sender's price, or the hub's if it sent on */
+    double money;      /* by the prices that there are, in the table's currency */
 };
 
 /** price_sum_add() - @more into @sum; bytes stop as traffic_total() does. */

@@ -81,6 +81,28 @@ static void test_other_row(void **state)
     assert_int_equal(sum.unpriced, GB);
 }
 
+/* What a hub sent on, and neither it nor the sender has a price for, was moved once. */
+static void test_unpriced_once(void **state)
+{
+    static const struct prices of_sender = {
+        .islands = {{.name = "a", .has_egress = true, .egress = 1}}, .n_islands = 1};
+    static const struct prices of_hub = {
+        .islands = {{.name = "hub", .has_egress = true, .egress = 2}}, .n_islands = 1};
+    const struct prices *tables[] = {NULL, &of_sender, &of_hub};
+    json_t *hubs = json_pack("[s]", "hub");
+
+    for (size_t i = 0; i < 3; i++) {
+        struct price_facts facts = {.prices = tables[i], .hubs = hubs};
+        struct price_sum sum = {.bytes = 0};
+
+        price_add(&sum, &facts, "a", "b", PATH_KIND_RELAY, GB);
+        assert_int_equal(sum.bytes, GB);
+        assert_int_equal(sum.unpriced, GB);
+        assert_true(sum.money == (double)i);
+    }
+    json_decref(hubs);
+}
+
 static json_t *answer(void)
 {
     return json_pack("{s:s, s:s, s:s, s:{s:s, s:s}, s:[s], s:{s:i, s:i},"
@@ -242,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prices),
         cmocka_unit_test(test_other_row),
+        cmocka_unit_test(test_unpriced_once),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_without_prices),
         cmocka_unit_test(test_prices_of_the_answer),

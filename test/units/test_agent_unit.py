@@ -189,6 +189,14 @@ def test_killed(node: Node) -> None:
     pings_go_on(node, kill)
 
 
+def test_killed_soon_after_a_node_has_joined(node: Node) -> None:
+    """Before it has kept the snapshot: the next agent leaves that node's session alone."""
+    u = node.site.u
+    u.run([node.site.weft, "leave"])
+    u.run([node.site.weft, "join", node.site.token(), "--name", "u"])
+    test_killed(node)
+
+
 def test_upgraded(node: Node) -> None:
     def upgrade() -> None:
         node.m.replace_program()

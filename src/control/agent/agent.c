@@ -177,6 +177,8 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
             agent_core_on_hub_forgot(a, now);
         hub->boot = a->snapshot.boot;
     }
+    if (kind == WATCH_EVENT_SNAPSHOT && !a->cluster)
+        a->reconcile.keeps_unknown = false;
     if (has_changed && (kind != WATCH_EVENT_HEARTBEAT || is_other_run) && kind != WATCH_EVENT_NONE)
         on_snapshot_change(a, is_status, now);
     /* Of a node that has just joined, somebody may wait for the names of the others. */
@@ -205,10 +207,12 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
             &a->snapshot, &a->hub_said, ev, kept, hub_link_is_heard(a->hubs.serving->link));
         r = watch_event_apply(&a->snapshot, ev, &e);
     }
-    if (r == 0)
+    if (r == 0) {
+        a->reconcile.keeps_unknown = false;
         on_snapshot_change(a, is_status, now);
-    else
+    } else {
         log_warning("the cluster's resources do not fit: %s", err_text(&e));
+    }
 }
 
 static void on_cluster_change(void *ctx, bool heard, const char *why)

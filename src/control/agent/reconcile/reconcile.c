@@ -202,6 +202,7 @@ void reconcile_assume(struct reconcile *rc, const struct render_input *in)
 
     if (render_config(&c, in, NULL) == 0)
         remember(rc, &c);
+    rc->keeps_unknown = true;
 }
 
 /* ---- peers ----------------------------------------------------------------------------------- */
@@ -279,6 +280,27 @@ static int check_rates(struct reconcile *rc, struct wg_config *want, struct err 
     return 0;
 }
 
+/* Has @want include the peers of @have that it lacks, but for their endpoints, which are the
+ * engine's. */
+static int add_unknown(struct wg_config *want, const struct wg_config *have, struct err *e)
+{
+    size_t n_wanted = want->n_peers;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < have->n_peers; i++) {
+        const struct wg_config known = {.peers = want->peers, .n_peers = n_wanted};
+        struct wg_peer kept = WG_PEER_NULL;
+
+        if (wg_config_find(&known, &have->peers[i].key))
+            continue;
+        r = wg_peer_copy(&kept, &have->peers[i]);
+        kept.endpoint = (struct endpoint){0};
+        if (r == 0)
+            r = wg_config_add(want, &kept);
+    }
+    return r == 0 ? wg_config_sort(want, e) : r;
+}
+
 static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     const struct x25519_secret *secret, struct reconcile_result *res, struct err *e)
 {
@@ -292,6 +314,8 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     }
     if (r == 0)
         adopt_mtus(rc, &have);
+    if (r == 0 && rc->keeps_unknown)
+        r = add_unknown(want, &have, e);
     if (r == 0 && rc->tells_all) {
         /* Takes each endpoint that is as wanted out of @have, so that the engine is told it again.
          */

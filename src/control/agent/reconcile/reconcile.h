@@ -76,6 +76,8 @@ struct reconcile {
     bool has_applied;               /* @applied is known, from this agent or an earlier one */
     bool has_passed;                /* this agent has told it: @applied is not an earlier agent's */
     bool tells_all;     /* the next pass tells each endpoint, even if the engine has it */
+    bool keeps_unknown; /* peers that the engine has and the snapshot does not stay: an earlier
+                           agent may have heard of them after it had kept its last snapshot */
     uint64_t n_foreign; /* peers that were removed and that no agent of this node had added */
     struct x25519_public foreign; /* the last of these; none: there was none */
 };
@@ -112,7 +114,8 @@ void reconcile_deinit(struct reconcile *rc);
  * reconcile_assume() - what an earlier agent told the engine
  *
  * From the cached snapshot, at start: so that an endpoint which the engine has
- * learned since is not mistaken for one that it has to be told.
+ * learned since is not mistaken for one that it has to be told. Peers that are not in that snapshot
+ * keep their sessions, until the caller clears @keeps_unknown: somebody has said who there is.
  */
 void reconcile_assume(struct reconcile *rc, const struct render_input *in);
 

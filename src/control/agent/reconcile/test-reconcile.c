@@ -375,6 +375,30 @@ static void test_foreign_peer(void **state)
     end_world(w);
 }
 
+/* An agent that was killed may have told the engine of a node after it had kept its last snapshot.
+ * Its successor lets that peer's session be until it has heard who is in the network. */
+static void test_peer_that_only_the_engine_knows(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct render_input in = {.snapshot = &w->snapshot, .link_mtu = 1440};
+    struct endpoint at = {.addr = netns_prefix("192.0.2.9/32").addr, .port = 9};
+    struct wg_peer added = {.key = {.b = {0xfe, 0xed}}, .endpoint = at};
+    struct x25519_public key = added.key;
+
+    assert_int_equal(wg_config_add(&w->engine.config, &added), 0);
+    reconcile_assume(&w->rc, &in);
+    assert_true(pass(w) > 0);
+    assert_int_equal(w->engine.config.n_peers, 4);
+    assert_int_equal(pass(w), 0);
+    assert_int_equal(sample_engine_find(&w->engine, &key)->endpoint.port, 9);
+
+    w->rc.keeps_unknown = false;
+    assert_int_equal(pass_result(w).n_foreign, 0);
+    assert_null(sample_engine_find(&w->engine, &key));
+    assert_int_equal(w->engine.config.n_peers, 3);
+    end_world(w);
+}
+
 /* An interface of our name that is no WireGuard: neither a pass nor a node that leaves touches it.
  */
 static void test_foreign_interface(void **state)
@@ -638,6 +662,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_engine_that_was_changed_by_hand, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_foreign_peer, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_peer_that_only_the_engine_knows, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_foreign_interface, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_endpoint_that_was_learned, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(

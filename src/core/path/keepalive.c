@@ -17,6 +17,7 @@ static void begin_trial(struct keepalive *k, nsec_t at)
 {
     k->state = KEEPALIVE_STATE_LEARN;
     k->must_open = true;
+    k->hub_answers = false;
     k->n_tries = 0;
     k->due_at = at;
 }
@@ -98,6 +99,11 @@ void keepalive_on_arrived(struct keepalive *k, nsec_t now)
     }
 }
 
+void keepalive_on_answered(struct keepalive *k)
+{
+    k->hub_answers = k->state == KEEPALIVE_STATE_ASK;
+}
+
 void keepalive_on_refused(struct keepalive *k)
 {
     keepalive_stop(k);
@@ -119,14 +125,14 @@ static void pause_trial(struct keepalive *k, enum keepalive_obstacle obstacle, n
  * the state which follows. */
 static enum keepalive_action ask(struct keepalive *k, nsec_t now)
 {
-    bool from_spare = k->state == KEEPALIVE_STATE_LEARN || k->state == KEEPALIVE_STATE_AGAIN;
-
     if (k->n_tries < TRIES) {
         k->n_tries++;
         k->due_at = now + ANSWER;
-        return from_spare ? KEEPALIVE_ACTION_LEARN : KEEPALIVE_ACTION_ASK;
+        return k->state == KEEPALIVE_STATE_ASK     ? KEEPALIVE_ACTION_ASK
+               : k->state == KEEPALIVE_STATE_PROVE ? KEEPALIVE_ACTION_PROVE
+                                                   : KEEPALIVE_ACTION_LEARN;
     }
-    if (k->state == KEEPALIVE_STATE_ASK) {
+    if (k->state == KEEPALIVE_STATE_ASK && k->hub_answers) {
         k->suspect_for = k->rest_for;
         begin_trial(k, now);
     } else if (k->state == KEEPALIVE_STATE_PROVE) {

@@ -11,9 +11,11 @@
  *             mapping's port (RESPONSE-PORT, RFC 5780 section 7.5). It has to
  *             arrive at the spare socket, or this way of measuring is of no use
  *     REST    nothing, for as long as this trial is about
- *     ASK     as PROVE: what arrives has come through a mapping that was still there
+ *     ASK     as PROVE: what arrives has come through a mapping that was still there. The second
+ *             socket asks for itself as well, so that a hub that was away just then is told from
+ *             a mapping that has gone
  *
- * When nothing arrives the mapping is only suspected to have gone: the next trial
+ * When nothing but that arrives the mapping is only suspected to have gone: the next trial
  * begins, and if the very same question is answered on its fresh mapping (PROVE),
  * the old one had gone. Otherwise it was the hub, or the way, or the limit of the
  * hub's answers, and nothing was learned: it is tried again later, and each time
@@ -58,7 +60,8 @@ enum keepalive_action {
     KEEPALIVE_ACTION_NONE,
     KEEPALIVE_ACTION_OPEN,  /* a fresh spare socket, instead of the one before */
     KEEPALIVE_ACTION_LEARN, /* ask from the spare socket */
-    KEEPALIVE_ACTION_ASK,   /* ask from the second one, answer to keepalive.port */
+    KEEPALIVE_ACTION_PROVE, /* ask from the second one, answer to keepalive.port */
+    KEEPALIVE_ACTION_ASK,   /* as PROVE, and ask from the second one, answer to itself */
 };
 
 /** Why a measurement does not get on. */
@@ -88,6 +91,7 @@ struct keepalive {
     unsigned n_tries;   /* how often the present question was asked without an answer */
     unsigned n_pauses;  /* in a row */
     uint16_t port;      /* of the spare mapping, as the hub saw it */
+    bool hub_answers;   /* the second socket, while the present trial ASKs */
     bool must_open;
 };
 
@@ -104,8 +108,11 @@ void keepalive_stop(struct keepalive *k);
 /** keepalive_on_learned() - the spare socket was told that it is seen at @port. */
 void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now);
 
-/** keepalive_on_arrived() - the answer to an ASK came to the spare socket. */
+/** keepalive_on_arrived() - the answer to a PROVE or an ASK came to the spare socket. */
 void keepalive_on_arrived(struct keepalive *k, nsec_t now);
+
+/** keepalive_on_answered() - what the second socket asked for itself was answered to it. */
+void keepalive_on_answered(struct keepalive *k);
 
 /** keepalive_on_refused() - the hub does not know RESPONSE-PORT: there is no way to measure. */
 void keepalive_on_refused(struct keepalive *k);

@@ -23,6 +23,7 @@ struct world {
     nsec_t limited_until; /* the hub gives no such answers: too many were asked for */
     unsigned lost;        /* every so many-th question; 0: none */
     unsigned n_questions;
+    unsigned n_answers_asked; /* by the second socket, for itself */
     unsigned n_opened;
 };
 
@@ -53,6 +54,12 @@ static void act(struct world *w, enum keepalive_action action)
             keepalive_on_learned(&w->k, SPARE_PORT, w->now);
         break;
     case KEEPALIVE_ACTION_ASK:
+    case KEEPALIVE_ACTION_PROVE:
+        if (action == KEEPALIVE_ACTION_ASK) {
+            w->n_answers_asked++;
+            if (!w->is_hub_away)
+                keepalive_on_answered(&w->k);
+        }
         assert_int_equal(w->k.port, SPARE_PORT);
         if (!is_lost(w) && is_mapped(w) && !w->is_elsewhere && w->now >= w->limited_until) {
             w->used = w->now;
@@ -104,7 +111,7 @@ static void test_every_idle_time(void **state)
             fail_msg("%lld ns are chosen where %d s pass", (long long)interval, s);
         assert_true(w.now < 600 * NSEC_PER_SEC);
         assert_in_range(w.n_opened, 2, 12);
-        assert_in_range(w.n_questions, 12, KEEPALIVE_PACKETS_MAX);
+        assert_in_range(w.n_questions + w.n_answers_asked, 12, KEEPALIVE_PACKETS_MAX);
     }
 }
 
@@ -318,7 +325,9 @@ static nsec_t open_mapping(struct keepalive *k, nsec_t at)
     assert_next(k, at, KEEPALIVE_ACTION_LEARN);
     keepalive_on_learned(k, 4001, at);
     assert_int_equal(k->port, 4001);
-    assert_next(k, at, KEEPALIVE_ACTION_ASK);
+    assert_next(k, at, KEEPALIVE_ACTION_PROVE);
+    /* That the hub answers now says nothing about the time of the ASK. */
+    keepalive_on_answered(k);
     keepalive_on_arrived(k, at);
     return at;
 }
@@ -338,7 +347,11 @@ static void test_a_trial_step_by_step(void **state)
     assert_int_equal(k.bounds.lives, 12 * sec);
     assert_true(k.bounds.dies == NSEC_NEVER);
     at = open_mapping(&k, at) + 24 * sec;
-    at = assert_asked(&k, at, KEEPALIVE_ACTION_ASK);
+    assert_next(&k, at, KEEPALIVE_ACTION_ASK);
+    keepalive_on_answered(&k);
+    assert_next(&k, at + sec, KEEPALIVE_ACTION_ASK);
+    assert_next(&k, at + 2 * sec, KEEPALIVE_ACTION_ASK);
+    at += 3 * sec;
     /* That counts once it is known that answers arrive at all. */
     assert_true(k.bounds.dies == NSEC_NEVER);
     at = open_mapping(&k, at);
@@ -358,6 +371,25 @@ static void test_a_trial_step_by_step(void **state)
     assert_false(keepalive_is_running(&k));
     keepalive_on_learned(&k, 9, at);
     assert_int_equal(k.port, 4001);
+}
+
+/* A hub that is started anew while it is asked looks like a mapping that has gone; but it does not
+ * answer the second socket either. */
+static void test_hub_away_for_one_question(void **state)
+{
+    const nsec_t sec = NSEC_PER_SEC;
+    struct keepalive k;
+    nsec_t at = 0;
+
+    keepalive_start(&k, 0, at);
+    at = open_mapping(&k, at) + 12 * sec;
+    at = assert_asked(&k, at, KEEPALIVE_ACTION_ASK);
+    assert_int_equal(keepalive_next(&k, at), KEEPALIVE_ACTION_NONE);
+    assert_int_equal(k.obstacle, KEEPALIVE_OBSTACLE_SILENCE);
+    at = open_mapping(&k, at + 60 * sec);
+    assert_true(k.bounds.dies == NSEC_NEVER);
+    assert_int_equal(k.obstacle, KEEPALIVE_OBSTACLE_NONE);
+    assert_int_equal(keepalive_due(&k), at + 12 * sec);
 }
 
 /* After a silence it pauses for a minute and its share of the spread, then twice as long. */
@@ -396,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_short_lives_are_feared_at_once),
         cmocka_unit_test(test_the_interval_is_well_below_the_bounds),
         cmocka_unit_test(test_a_trial_step_by_step),
+        cmocka_unit_test(test_hub_away_for_one_question),
         cmocka_unit_test(test_pauses_get_longer),
     };
 

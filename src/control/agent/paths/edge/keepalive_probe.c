@@ -183,9 +183,9 @@ void keepalive_probe_stop(struct keepalive_probe *p)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static bool is_answer(const struct keepalive_probe *p, const struct stun_transaction *id)
+static bool is_same(const struct stun_transaction *a, const struct stun_transaction *b)
 {
-    return memcmp(id, &p->id, sizeof(*id)) == 0;
+    return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 static void on_spare(void *ctx, const uint8_t *msg, size_t len)
@@ -195,7 +195,7 @@ static void on_spare(void *ctx, const uint8_t *msg, size_t len)
     struct stun_response answer;
     nsec_t now = clock_now();
 
-    if (stun_decode_response(&answer, msg, len) != 0 || !is_answer(p, &answer.id))
+    if (stun_decode_response(&answer, msg, len) != 0 || !is_same(&answer.id, &p->id))
         return;
     if (machine->state == KEEPALIVE_STATE_LEARN || machine->state == KEEPALIVE_STATE_AGAIN)
         keepalive_plan_on_learned(&p->plan, &answer.mapped, now);
@@ -204,13 +204,16 @@ static void on_spare(void *ctx, const uint8_t *msg, size_t len)
     probe_act(p, now);
 }
 
-/* A refusal comes to the socket that has asked. */
+/* What it has asked for itself, or a refusal, which comes to the socket that has asked. */
 static void on_second(void *ctx, const uint8_t *msg, size_t len)
 {
     struct keepalive_probe *p = ctx;
+    struct stun_response answer;
     struct stun_refusal refusal;
 
-    if (stun_decode_refusal(&refusal, msg, len) != 0 || !is_answer(p, &refusal.id) ||
+    if (stun_decode_response(&answer, msg, len) == 0 && is_same(&answer.id, &p->own))
+        keepalive_on_answered(&p->plan.machine);
+    if (stun_decode_refusal(&refusal, msg, len) != 0 || !is_same(&refusal.id, &p->id) ||
         refusal.code != STUN_UNKNOWN_ATTRIBUTE)
         return;
     keepalive_on_refused(&p->plan.machine);
@@ -225,8 +228,10 @@ static void take_action(struct keepalive_probe *p, enum keepalive_action action)
     uint8_t request[STUN_REQUEST_SIZE];
 
     /* A question that is repeated keeps its id: its answer may be late (RFC 8489 section 6.2.1). */
-    if (action != KEEPALIVE_ACTION_OPEN && p->plan.machine.n_tries == 1)
+    if (action != KEEPALIVE_ACTION_OPEN && p->plan.machine.n_tries == 1) {
         rng_fill(&p->rng, p->id.b, sizeof(p->id.b));
+        rng_fill(&p->rng, p->own.b, sizeof(p->own.b));
+    }
     switch (action) {
     case KEEPALIVE_ACTION_OPEN:
         close_sockets(p);
@@ -238,6 +243,11 @@ static void take_action(struct keepalive_probe *p, enum keepalive_action action)
         stun_socket_send(p->spare, &p->plan.view.hub, request, sizeof(request));
         return;
     case KEEPALIVE_ACTION_ASK:
+    case KEEPALIVE_ACTION_PROVE:
+        if (action == KEEPALIVE_ACTION_ASK) {
+            stun_encode_request(&p->own, 0, request);
+            stun_socket_send(p->second, &p->plan.view.hub, request, sizeof(request));
+        }
         stun_encode_request(&p->id, p->plan.machine.port, request);
         stun_socket_send(p->second, &p->plan.view.hub, request, sizeof(request));
         return;

@@ -108,11 +108,12 @@ struct keepalive_probe {
     uv_loop_t *loop; /* pins */
     uv_timer_t timer;
     bool has_timer;
-    struct rng rng;             /* the kernel's */
-    struct stun_socket *spare;  /* owns; NULL: none */
-    struct stun_socket *second; /* owns; NULL: none */
-    struct stun_transaction id; /* of the question that waits for its answer */
-    nsec_t interval;            /* as it was last told */
+    struct rng rng;              /* the kernel's */
+    struct stun_socket *spare;   /* owns; NULL: none */
+    struct stun_socket *second;  /* owns; NULL: none */
+    struct stun_transaction id;  /* of the question that waits for its answer */
+    struct stun_transaction own; /* of that which the second socket asks for itself */
+    nsec_t interval;             /* as it was last told */
 };
 
 /** keepalive_probe_init() - asks nothing yet. @known: the result of an earlier run; @loop: pinned.

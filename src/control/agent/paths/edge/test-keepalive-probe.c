@@ -57,6 +57,8 @@ static void answer(struct world *w, enum keepalive_action action)
     if (action == KEEPALIVE_ACTION_OPEN)
         return;
     w->n_questions++;
+    if (action == KEEPALIVE_ACTION_ASK)
+        keepalive_on_answered(&w->plan.machine);
     if (action == KEEPALIVE_ACTION_LEARN) {
         w->used = now;
         keepalive_plan_on_learned(&w->plan, &mapped, now);

@@ -76,8 +76,8 @@ static int assess(struct measure *m)
     int status;
 
     in.expect_bps = arg.expect_bps;
-    in.own_fault = m->members.fault;
-    in.hub_away = m->members.hub_away;
+    in.own_fault = m->members.fault[0] ? m->members.fault : NULL;
+    in.hub_away = m->members.hub_away[0] ? m->members.hub_away : NULL;
     in.env = (struct preflight_environment){.nccl_ifname = getenv("NCCL_SOCKET_IFNAME"),
         .nccl_family = getenv("NCCL_SOCKET_FAMILY"),
         .gloo_ifname = getenv("GLOO_SOCKET_IFNAME"),

@@ -548,21 +548,15 @@ static void assess_absent(struct preflight_report *r, const struct preflight_inp
     const struct preflight_node *n = &in->nodes[node];
     struct preflight_finding *f =
         add_finding(r, PREFLIGHT_ABSENT, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
-    bool is_hub_away = in->hub_away && in->hub_away[0] != '\0';
 
     if (n->no_path[0] != '\0')
         say(f->text, "%s cannot be asked: no way leads to it: %s", n->name, n->no_path);
     else
         say(f->text, "%s cannot be asked: %s", n->name, n->why);
-    if (n->no_path[0] != '\0' && is_hub_away)
-        say(f->fix,
-            "see first that the hub %s runs and is reached from here (weft status), since it does "
-            "not answer this node; or leave %s out with --nodes",
-            in->hub_away, n->name);
-    else if (n->no_path[0] != '\0')
-        say(f->fix,
-            "look at weft status here, and there, where its agent may be down; or leave it out "
-            "with --nodes");
+    if (n->no_path[0] != '\0')
+        say(f->fix, "%s; or leave it out with --nodes",
+            !in->hub_away ? "look at weft status here, and there, where its agent may be down"
+                          : "see to the hub first");
     else if (n->is_stock)
         say(f->fix, "leave it out of --nodes: it is a stock WireGuard, without an agent");
     else
@@ -815,17 +809,25 @@ static int compare_findings(const void *x, const void *y)
     return (a->b > b->b) - (a->b < b->b);
 }
 
-/* Then nobody is reached, and this is why. */
-static void assess_interface(struct preflight_report *r, const struct preflight_input *in)
+/* Without its interface nobody is reached, and without the hub members do not meet. */
+static void assess_own(struct preflight_report *r, const struct preflight_input *in)
 {
     struct preflight_finding *f;
 
-    if (!in->own_fault || in->own_fault[0] == '\0' || in->n_nodes == 0)
-        return;
-    f = add_finding(r, PREFLIGHT_INTERFACE, PREFLIGHT_NO, 0, PREFLIGHT_NOBODY);
-    say(f->text, "the interface of %s is not as it should be: %s", in->nodes[0].name,
-        in->own_fault);
-    say(f->fix, "mend that here; the agent goes on trying, and weft status says when it is well");
+    if (in->own_fault) {
+        f = add_finding(r, PREFLIGHT_INTERFACE, PREFLIGHT_NO, 0, PREFLIGHT_NOBODY);
+        say(f->text, "the interface of %s is not as it should be: %s", in->nodes[0].name,
+            in->own_fault);
+        say(f->fix,
+            "mend that here; the agent goes on trying, and weft status says when it is well");
+    }
+    if (in->hub_away) {
+        f = add_finding(r, PREFLIGHT_HUB, in->env.plain ? PREFLIGHT_WARN : PREFLIGHT_NO,
+            PREFLIGHT_NOBODY, PREFLIGHT_NOBODY);
+        say(f->text, "the hub %s, at which weft run has members meet, does not answer %s",
+            in->hub_away, in->nodes[0].name);
+        say(f->fix, "see that it runs and is reached from here (weft status)");
+    }
 }
 
 static void assess_live(struct preflight_report *r, const struct preflight_input *in)
@@ -869,7 +871,7 @@ int preflight_assess(struct preflight_report *ret, const struct preflight_input 
 
     if (!r.pair_levels)
         return -ENOMEM;
-    assess_interface(&r, in);
+    assess_own(&r, in);
     for (size_t i = 0; i < in->n_nodes; i++)
         assess_node(&r, in, i);
     assess_versions(&r, in);

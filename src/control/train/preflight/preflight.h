@@ -29,6 +29,7 @@ struct str;
  */
 #define PREFLIGHT_FAULTS(X)                                                                        \
     X(INTERFACE, "interface", "this node's interface is not as it should be")                      \
+    X(HUB, "hub", "the hub, at which a job's members meet, does not answer this node")             \
     X(ABSENT, "absent", "a member cannot be asked, so its pairs are not measured")                 \
     X(UNREACHABLE, "unreachable", "two members do not reach each other")                           \
     X(ONE_WAY, "one-way", "packets pass in one direction only")                                    \
@@ -115,9 +116,9 @@ struct preflight_input {
     size_t n_pairs;
     struct preflight_environment env;
     const char *own_fault; /* borrowed; why the interface of the first of @nodes, this machine's, is
-                              not as it should be; NULL or "": it is */
-    const char *hub_away;  /* borrowed; the hub that does not answer this machine's agent; NULL or
-                              "": it answers */
+                              not as it should be; NULL: it is */
+    const char *hub_away;  /* borrowed; the hub that does not answer this machine's agent; NULL: it
+                              answers */
     uint64_t expect_bps;   /* rate that every pair must reach; 0: nothing is expected */
     bool skipped_bulk;     /* throughput was not measured, because the network is in use */
 };

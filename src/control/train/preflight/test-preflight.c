@@ -168,6 +168,23 @@ static void test_own_interface(void **state)
     assert_int_equal(m->report.pair_levels[rounds_index(NODES, 1, 2)], PREFLIGHT_OK);
 }
 
+/* Members that reach each other would start, and not meet. */
+static void test_hub_away(void **state)
+{
+    struct mesh *m = *state;
+    const struct preflight_finding *f;
+
+    m->in.hub_away = "hub-a";
+    f = only(m, PREFLIGHT_HUB, PREFLIGHT_NO);
+    assert_names(f, PREFLIGHT_NOBODY, PREFLIGHT_NOBODY);
+    assert_non_null(strstr(f->text, "the hub hub-a, at which weft run has members meet, does not"));
+    assert_int_equal(m->report.pair_levels[rounds_index(NODES, 0, 1)], PREFLIGHT_OK);
+    /* A job of another launcher does not need it. */
+    m->in.env.plain = true;
+    m->in.env.nccl_ifname = m->in.env.gloo_ifname = "weft0";
+    assert_names(only(m, PREFLIGHT_HUB, PREFLIGHT_WARN), PREFLIGHT_NOBODY, PREFLIGHT_NOBODY);
+}
+
 static void test_absent(void **state)
 {
     struct mesh *m = *state;
@@ -193,9 +210,13 @@ static void test_absent_behind_the_hub(void **state)
     (void)snprintf(m->nodes[4].why, sizeof(m->nodes[4].why), "it does not answer");
     (void)snprintf(m->nodes[4].no_path, sizeof(m->nodes[4].no_path), "the hub does not answer");
     m->in.hub_away = "hub-a";
-    f = only(m, PREFLIGHT_ABSENT, PREFLIGHT_NO);
+    assert_int_equal(preflight_assess(&m->report, &m->in), 0);
+    assert_int_equal(m->report.n, 2);
+    assert_int_equal(m->report.items[0].fault, PREFLIGHT_HUB);
+    f = &m->report.items[1];
+    assert_int_equal(f->fault, PREFLIGHT_ABSENT);
     assert_non_null(strstr(f->text, "no way leads to it: the hub does not answer"));
-    assert_non_null(strstr(f->fix, "see first that the hub hub-a runs"));
+    assert_string_equal(f->fix, "see to the hub first; or leave it out with --nodes");
     assert_null(strstr(f->fix, "start its agent"));
 }
 
@@ -558,6 +579,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_healthy),
         CASE(test_own_interface),
+        CASE(test_hub_away),
         CASE(test_absent),
         CASE(test_absent_behind_the_hub),
         CASE(test_absent_without_a_way),

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -175,10 +176,14 @@ static int make_folders(const struct privileges *p, struct err *e)
 
 /* ---- who ------------------------------------------------------------------------------------ */
 
-/* Notes why the daemon stays root. @why: a format that takes @path. */
-static int stay(struct user *u, const char *why, const char *path)
+/* Notes why the daemon stays root. */
+static __attribute__((format(printf, 2, 3))) int stay(struct user *u, const char *why, ...)
 {
-    (void)snprintf(u->why, sizeof(u->why), why, path);
+    va_list args;
+
+    va_start(args, why);
+    (void)vsnprintf(u->why, sizeof(u->why), why, args);
+    va_end(args);
     return 0;
 }
 
@@ -235,8 +240,8 @@ static int check_reach(const struct privileges *p, struct user *u, struct err *e
     if (first == 0)
         return 0;
     if (first > (int)p->n_paths)
-        return stay(u, "this process may not change its user%s", "");
-    return stay(u, "that user cannot use \"%.100s\"", p->paths[first - 1].path);
+        return stay(u, "this process may not change its user");
+    return stay(u, "the user \"%.32s\" cannot use \"%.90s\"", p->user, p->paths[first - 1].path);
 }
 
 /* 0 with @ret->why when it stays root; or non-zero with words. */
@@ -251,7 +256,7 @@ static int find_user(const struct privileges *p, struct user *ret, struct err *e
     if (ret->uid != 0)
         return 0;
     if (strcmp(p->user, "root") == 0)
-        return stay(ret, "--user says so%s", "");
+        return stay(ret, "--user says so");
     (void)getpwnam_r(p->user, &entry, buf, sizeof(buf), &found);
     if (!found && strcmp(p->user, PRIVILEGES_USER) == 0)
         return stay(ret, "there is no user \"%s\" (make install makes it)", p->user);

@@ -283,6 +283,15 @@ def test_no_such_user(site: Site, weft: Path) -> None:
     assert '--user "nobody-at-all": there is no such user' in refused.err
 
 
+def test_user_without_a_way_to_the_state(site: Site, weft: Path) -> None:
+    """What only root can reach is named with the user."""
+    n1 = site.lab.host("n1")
+    n1.run(["install", "-d", "-m", "700", "/run/closed"])
+    daemon = n1.spawn([weft, "hub", "up", "--state", "/run/closed/hub", "--public", n1.address()],
+                      name="closed")
+    daemon.wait_line('stays root, as the user "weft" cannot use "/run/closed/hub"')
+
+
 def test_restored_on_another_machine(site: Site, weft: Path) -> None:
     """Where there was no state that somebody owned, root restores it, and the hub can read it."""
     hub = site.hub

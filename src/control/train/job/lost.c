@@ -401,7 +401,8 @@ unsigned missing_report(const struct run *run)
     bool waits = present && json_array_size(present) < run->min_nodes;
     _cleanup_(missing_release) struct missing_facts f = {0};
 
-    if (waits && missing_gather(&f, run, present))
+    /* A hub that was started anew has forgotten this node as well, and hears of all again. */
+    if (waits && has_name(present, run->node.name) && missing_gather(&f, run, present))
         missing_tell(run, &f);
     return waits ? AGAIN_MS : 0;
 }

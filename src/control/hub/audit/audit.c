@@ -436,13 +436,6 @@ const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* Whose an entry is, for when it has been written. */
-struct audit_place {
-    enum audit_kind kind;
-    char network[NAME_MAX_LEN + 1];
-    char id[AUDIT_ID_MAX];
-};
-
 /* The entries of one commit, as operations of it. */
 struct audit_entries {
     struct audit_record records[AUDIT_PER_COMMIT];
@@ -450,13 +443,6 @@ struct audit_entries {
     char keys[AUDIT_PER_COMMIT][RECORD_KEY_MAX];
     char *values[AUDIT_PER_COMMIT]; /* owns */
 };
-
-static void entries_freep(struct audit_entries **p)
-{
-    for (size_t i = 0; *p && i < (*p)->n; i++)
-        free((*p)->values[i]);
-    free(*p);
-}
 
 /* A new entry; NULL: the commit has all that it may have, and its last entry counts this one. */
 static struct audit_record *add_entry(
@@ -509,108 +495,113 @@ static uint64_t next_number(const struct audit *a)
     return (a->last > revision ? a->last : revision) + 1;
 }
 
-/* Make one commit of @ops and the entries, without handing it over. @en is taken, also on failure.
- */
-static int put_together(struct audit *a, const struct store_op *ops, size_t n_ops,
-    struct audit_entries *en, struct audit_commit *ret, struct err *e)
-{
-    struct store_op *all = calloc(n_ops + en->n + 1, sizeof(*all));
-    struct audit_place *places = calloc(en->n + 1, sizeof(*places));
-
-    if (all && n_ops > 0)
-        memcpy(all, ops, n_ops * sizeof(*all));
-    if (!all || !places || write_entries(a, en, next_number(a), all + n_ops) != 0) {
-        free(places);
-        free(all);
-        entries_freep(&en);
-        return err_set(e, -ENOMEM, "no memory for the audit log");
-    }
-    *ret = (struct audit_commit){
-        .ops = all, .n_ops = n_ops + en->n, .entries = en, .places = places, .n_places = en->n};
-    for (size_t i = 0; i < en->n; i++) {
-        ret->n[en->records[i].kind]++;
-        places[i].kind = en->records[i].kind;
-        memcpy(places[i].network, en->records[i].network, sizeof(places[i].network));
-        memcpy(places[i].id, en->records[i].id, sizeof(places[i].id));
-    }
-    if (en->n > 0)
-        a->last = ret->number = next_number(a);
-    return 0;
-}
-
 void audit_release(struct audit_commit *c)
 {
-    entries_freep(&c->entries);
     free(c->ops);
-    c->entries = NULL;
     c->ops = NULL;
 }
 
 void audit_dropped(struct audit_commit *c)
 {
-    free(c->places);
-    c->places = NULL;
-    c->n_places = 0;
+    for (size_t i = 0; c->entries && i < c->entries->n; i++)
+        free(c->entries->values[i]);
+    free(c->entries);
+    c->entries = NULL;
+}
+
+/* Make one commit of @ops and the entries that @c has, without handing it over. On failure @c is
+ * empty. */
+static int put_together(struct audit *a, const struct store_op *ops, size_t n_ops,
+    struct audit_commit *c, struct err *e)
+{
+    struct audit_entries *en = c->entries;
+
+    c->ops = calloc(n_ops + en->n + 1, sizeof(*c->ops));
+    if (c->ops && n_ops > 0)
+        memcpy(c->ops, ops, n_ops * sizeof(*ops));
+    if (!c->ops || write_entries(a, en, next_number(a), c->ops + n_ops) != 0) {
+        audit_release(c);
+        audit_dropped(c);
+        return err_set(e, -ENOMEM, "no memory for the audit log");
+    }
+    c->n_ops = n_ops + en->n;
+    if (en->n > 0)
+        a->last = c->number = next_number(a);
+    return 0;
 }
 
 void audit_settled(struct audit *a, struct audit_commit *c, bool is_done)
 {
-    for (size_t i = 0; is_done && i < c->n_places; i++)
-        audit_rings_add(&a->rings[c->places[i].kind], c->places[i].network, c->places[i].id);
+    for (size_t i = 0; is_done && i < c->entries->n; i++) {
+        const struct audit_record *record = &c->entries->records[i];
+
+        audit_rings_add(&a->rings[record->kind], record->network, record->id);
+        a->n[record->kind]++;
+        a->n_written[record->kind]++;
+    }
     audit_dropped(c);
     a->settled = c->number > a->settled ? c->number : a->settled;
-    for (int kind = 0; is_done && kind < AUDIT_KIND_N; kind++) {
-        a->n[kind] += c->n[kind];
-        a->n_written[kind] += c->n[kind];
-    }
 }
 
 /* A commit on its way that holds entries only. */
 struct sending {
     struct audit *audit; /* pins */
     struct audit_commit commit;
-    struct audit_entries *entries; /* owns: refusals, to be put back; NULL: of another kind */
-    uint64_t n_lost;               /* with them */
-    store_done_fn done;            /* NULL: nobody */
-    void *ctx;                     /* pins */
+    size_t n_refusals;  /* its first entries, to be put back; 0: it is of another kind */
+    uint64_t n_lost;    /* with them */
+    store_done_fn done; /* NULL: nobody */
+    void *ctx;          /* pins */
 };
 
-static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n_lost);
+/* Without entries yet. NULL with words: no memory. */
+static struct sending *sending_new(struct audit *a, struct err *e)
+{
+    struct sending *s = calloc(1, sizeof(*s));
+
+    if (s) {
+        s->audit = a;
+        s->commit.entries = calloc(1, sizeof(*s->commit.entries));
+    }
+    if (!s || !s->commit.entries) {
+        free(s);
+        (void)err_set(e, -ENOMEM, "no memory for the audit log");
+        return NULL;
+    }
+    return s;
+}
+
+static void put_back(struct audit *a, const struct sending *s);
 
 static void on_sent(void *ctx, const struct store_answer *answer)
 {
     struct sending *s = ctx;
     struct audit *a = s->audit;
 
-    audit_settled(a, &s->commit, answer->r == 0);
-    if (s->entries) {
+    if (s->n_refusals > 0) {
         a->is_writing = false;
         /* If it is not known whether they were written: better an entry twice than not at all. */
         if (answer->r != 0) {
-            put_back(a, s->entries, s->n_lost);
+            put_back(a, s);
             a->failure = *answer->e;
         }
-        entries_freep(&s->entries);
     }
+    audit_settled(a, &s->commit, answer->r == 0);
     if (s->done)
         s->done(s->ctx, answer);
     free(s);
 }
 
 /* @s: taken, also on failure. */
-static int send_entries(
-    struct audit *a, struct audit_entries *en, struct sending *s, nsec_t now, struct err *e)
+static int send_entries(struct sending *s, nsec_t now, struct err *e)
 {
-    int r = put_together(a, NULL, 0, en, &s->commit, e);
+    int r = put_together(s->audit, NULL, 0, &s->commit, e);
 
-    s->audit = a;
     if (r == 0) {
-        r = store_commit(a->store, s->commit.ops, s->commit.n_ops, now, on_sent, s, e);
+        r = store_commit(s->audit->store, s->commit.ops, s->commit.n_ops, now, on_sent, s, e);
         audit_release(&s->commit);
     }
     if (r != 0) {
         audit_dropped(&s->commit);
-        entries_freep(&s->entries);
         free(s);
     }
     return r;
@@ -654,33 +645,28 @@ static void describe(
 int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
     struct audit_commit *ret, struct err *e)
 {
-    struct audit_entries *en = calloc(1, sizeof(*en));
-
-    if (!en)
+    *ret = (struct audit_commit){.entries = calloc(1, sizeof(*ret->entries))};
+    if (!ret->entries)
         return err_set(e, -ENOMEM, "no memory for the audit log");
-    describe(a, ops, n_ops, en);
-    return put_together(a, ops, n_ops, en, ret, e);
+    describe(a, ops, n_ops, ret->entries);
+    return put_together(a, ops, n_ops, ret, e);
 }
 
 int audit_note(struct audit *a, const char *operation, const char *network, const char *object,
     nsec_t now, store_done_fn done, void *ctx, struct err *e)
 {
-    struct audit_entries *en = calloc(1, sizeof(*en));
-    struct sending *s = calloc(1, sizeof(*s));
+    struct sending *s = sending_new(a, e);
     struct audit_record *record;
 
-    if (!en || !s) {
-        free(en);
-        free(s);
-        return err_set(e, -ENOMEM, "no memory for the audit log");
-    }
-    record = add_entry(a, &a->by, en);
+    if (!s)
+        return -ENOMEM;
+    record = add_entry(a, &a->by, s->commit.entries);
     (void)snprintf(record->operation, sizeof(record->operation), "%s", operation);
     (void)snprintf(record->network, sizeof(record->network), "%s", network);
     (void)snprintf(record->object, sizeof(record->object), "%s", object);
     s->done = done;
     s->ctx = ctx;
-    return send_entries(a, en, s, now, e);
+    return send_entries(s, now, e);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -757,13 +743,13 @@ static void add_lost(struct audit *a, struct audit_entries *en)
 }
 
 /* The refusals were not written: they wait again, with those that have come meanwhile. */
-static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n_lost)
+static void put_back(struct audit *a, const struct sending *s)
 {
     if (a->n_lost == 0)
         a->lost_since = a->wall();
-    a->n_lost += n_lost;
-    for (size_t i = 0; i < en->n; i++) {
-        const struct audit_record *record = &en->records[i];
+    a->n_lost += s->n_lost;
+    for (size_t i = 0; i < s->n_refusals; i++) {
+        const struct audit_record *record = &s->commit.entries->records[i];
         struct audit_record *like = find_like(a, record);
 
         if (like) {
@@ -777,34 +763,11 @@ static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n
     }
 }
 
-/* Make entries of the refusals that wait, and a copy, should they fail. False: no memory. */
-static bool collect_refusals(struct audit *a, struct audit_entries **ret, struct sending **ret_s)
-{
-    struct audit_entries *en = calloc(1, sizeof(*en));
-    struct sending *s = calloc(1, sizeof(*s));
-
-    if (s)
-        s->entries = calloc(1, sizeof(*s->entries));
-    if (!en || !s || !s->entries) {
-        free(en);
-        free(s);
-        return false;
-    }
-    for (unsigned i = 0; i < a->n_pending; i++)
-        s->entries->records[s->entries->n++] = en->records[en->n++] = a->pending[i];
-    s->n_lost = a->n_lost;
-    add_lost(a, en);
-    *ret = en;
-    *ret_s = s;
-    return true;
-}
-
 static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e)
 {
     nsec_t owed = rate_free_at(&a->rate, now, 0) - now;
     unsigned budget =
         AUDIT_REFUSALS_BURST - (unsigned)((owed + AUDIT_REFUSALS_EACH - 1) / AUDIT_REFUSALS_EACH);
-    struct audit_entries *en;
     struct sending *s;
     size_t n;
     int r;
@@ -813,10 +776,15 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
     a->write_at = now + GATHER_FOR;
     if (!flush && budget < a->n_pending + 1)
         return 0;
-    if (!collect_refusals(a, &en, &s))
-        return err_set(e, -ENOMEM, "no memory for the audit log");
-    n = en->n;
-    r = send_entries(a, en, s, now, e);
+    s = sending_new(a, e);
+    if (!s)
+        return -ENOMEM;
+    s->n_refusals = s->commit.entries->n = a->n_pending;
+    memcpy(s->commit.entries->records, a->pending, a->n_pending * sizeof(*a->pending));
+    s->n_lost = a->n_lost;
+    add_lost(a, s->commit.entries);
+    n = s->commit.entries->n;
+    r = send_entries(s, now, e);
     if (r != 0)
         return r;
     a->is_writing = true;

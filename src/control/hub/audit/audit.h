@@ -171,11 +171,8 @@ const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct
 struct audit_commit {
     struct store_op *ops;          /* owns the array: the operations, and behind them the entries */
     size_t n_ops;                  /* how many in all */
-    struct audit_entries *entries; /* owns */
+    struct audit_entries *entries; /* owns, until it is settled or dropped */
     uint64_t number;               /* of its entries; 0: there are none */
-    size_t n[AUDIT_KIND_N];        /* of them */
-    struct audit_place *places;    /* owns: whose they are */
-    size_t n_places;
 };
 
 /**

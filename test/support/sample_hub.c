@@ -72,8 +72,8 @@ static void on_network(void *ctx, int r, const struct model_network *net, const 
 /* As hub_start() does, but for the sockets. */
 void sample_hub_open(struct sample_hub *s)
 {
-    struct network_request rq = {
-        .name = "default", .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
+    struct network wanted = {
+        .meta.name = "default", .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
     struct err e = ERR_NULL;
 
     log_init("hub", LOG_LEVEL_ERROR);
@@ -90,7 +90,7 @@ void sample_hub_open(struct sample_hub *s)
     hub__start_loop(s->hub);
     s->hub->networks.api_port = 8443;
     s->hub->handlers.api_port = 8443;
-    if (!s->has_begun && networks_add(&s->hub->networks, &rq, on_network, NULL, &e) != 0)
+    if (!s->has_begun && networks_add(&s->hub->networks, &wanted, on_network, NULL, &e) != 0)
         sample_hub_fail("no network: %s", err_text(&e));
     store_wait(s->hub->store);
     s->has_begun = strncmp(s->url, "memory:", 7) != 0;

@@ -406,9 +406,9 @@ static void on_first(void *ctx, int r, const struct model_network *net, const st
 #define JOIN_TRIES 64
 
 /* A network keeps its block for good, so one that is in use here is refused before it is made. */
-static int check_first(const struct hub *hub, const struct network_request *rq, struct err *e)
+static int check_first(const struct hub *hub, const struct network *wanted, struct err *e)
 {
-    struct ip_prefix block = rq->cidr4;
+    struct ip_prefix block = wanted->cidr4;
     struct err why = ERR_NULL;
     int r;
 
@@ -427,7 +427,7 @@ static int check_first(const struct hub *hub, const struct network_request *rq, 
 static int add_first(
     struct hub *hub, const char *name, const struct ip_prefix *cidr4, struct err *e)
 {
-    struct network_request rq = {
+    struct network wanted = {
         .cidr4 = *cidr4, .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
     struct first first = {.e = e};
     int r;
@@ -438,11 +438,12 @@ static int add_first(
         compare_first(hub, name, cidr4);
         return 0;
     }
-    (void)snprintf(rq.name, sizeof(rq.name), "%s", name ? name : NETWORKS_NAME_DEFAULT);
-    r = check_first(hub, &rq, e);
+    (void)snprintf(
+        wanted.meta.name, sizeof(wanted.meta.name), "%s", name ? name : NETWORKS_NAME_DEFAULT);
+    r = check_first(hub, &wanted, e);
     if (r != 0)
         return r;
-    r = networks_add(&hub->networks, &rq, on_first, &first, e);
+    r = networks_add(&hub->networks, &wanted, on_first, &first, e);
     store_wait(hub->store);
     return r == 0 ? first.r : r;
 }

@@ -118,7 +118,7 @@ void enrol_give_back(const struct model_token *t, int64_t wall_s, struct token_w
  *
  * Return: 0; or one of those, and @done is not called.
  */
-int enrol_add(struct enrol *en, const struct model_network *net, const struct node_request *rq,
+int enrol_add(struct enrol *en, const struct model_network *net, const struct enrol_request *rq,
     const struct audit_by *by, nsec_t now, enrol_done_fn done, void *ctx, struct err *e);
 
 /**

@@ -64,7 +64,7 @@ static void on_network_added(void *ctx, int r, const struct model_network *net, 
 
 static void add_network(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct network_request nr;
+    struct network nr;
     struct err e = ERR_NULL;
     int r = network_request_decode(&nr, rq->body, &e);
 
@@ -302,7 +302,7 @@ void handlers_nodes_list(void *ctx, const struct request *rq, struct response *r
 /* A node that an administrator adds. */
 struct add_call {
     struct reply reply;
-    struct node_request nr; /* its labels are borrowed of the request that is kept */
+    struct enrol_request nr; /* its labels are borrowed of the request that is kept */
 };
 
 static void on_node_added(void *ctx, int r, const struct model_node *node, const struct err *e)

@@ -14,9 +14,10 @@
 static void hear(
     struct job_members *m, const char *member, const char *command, bool ended, int at_s)
 {
-    const struct job_word word = {.command = command, .every_seconds = 3, .ended = ended};
+    struct presence_request said = {.every_seconds = 3, .ended = ended};
 
-    job_members_hear(m, member, &word, at_s * NSEC_PER_SEC);
+    (void)snprintf(said.command, sizeof(said.command), "%s", command);
+    job_members_hear(m, member, &said, at_s * NSEC_PER_SEC);
 }
 
 static void check_as(const char *asker, struct job_members *m, int at_s, const char *all)

@@ -236,7 +236,7 @@ static void on_own_key(void *arg)
     struct networks *n = x->networks;
     const struct model_network *net = model_find_network(n->model, x->name);
 
-    if (net && x->r == 0 && !net->leaving && !net->own) {
+    if (net && x->r == 0 && !net->served->leaving && !net->own) {
         x->r = check_joining(n, net, &x->public, &x->failure);
         if (x->r == 0)
             x->r = store_self(x, net, &x->failure);
@@ -257,7 +257,7 @@ bool networks_join(struct networks *n, nsec_t now)
 
     for (size_t i = 0; !net && i < n->model->networks.n; i++) {
         net = model_network_at(n->model, i);
-        if (net->own || net->leaving || net->is_retired)
+        if (net->own || net->served->leaving || net->is_retired)
             net = NULL;
     }
     if (!net || n->adding[0] || (n->is_serving && now < n->join_at))
@@ -328,7 +328,7 @@ static void end_removal(struct removing *x, int r, const struct err *e)
     const struct model_network *net = model_find_network(x->networks->model, x->name);
 
     if (net)
-        model_set_network_leaving(net, NULL);
+        net->served->leaving = NULL;
     x->done(x->ctx, r, e);
     free(x);
 }
@@ -448,14 +448,14 @@ int networks_remove(struct networks *n, const struct model_network *net, network
 {
     struct removing *x;
 
-    if (net->leaving)
+    if (net->served->leaving)
         return err_set(e, -EAGAIN, "network \"%s\" is being removed already", net->spec.meta.name);
     x = calloc(1, sizeof(*x));
     if (!x)
         return err_set(e, -ENOMEM, "no memory to remove network \"%s\"", net->spec.meta.name);
     *x = (struct removing){.networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx};
     (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
-    model_set_network_leaving(net, MODEL_NETWORK_REMOVED);
+    net->served->leaving = MODEL_NETWORK_REMOVED;
     go_on(x);
     return 0;
 }
@@ -582,7 +582,7 @@ static int refresh_one(
     struct node_hub nh;
     struct node node;
 
-    if (net->leaving || !net->own)
+    if (net->served->leaving || !net->own)
         return 0;
     fill_hub(n, &nh);
     if (is_same_hub(net->own->spec.hub, &nh))
@@ -615,24 +615,16 @@ int networks_refresh(struct networks *n, nsec_t now, struct err *e)
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-static struct network spec_of(const struct networks *n, const struct network_request *rq)
+static void fill_blocks(const struct networks *n, struct network *spec)
 {
-    struct network spec = {.cidr4 = rq->cidr4,
-        .cidr6 = rq->cidr6,
-        .topology = rq->topology,
-        .mtu = rq->mtu,
-        .keepalive = rq->keepalive};
-
-    (void)snprintf(spec.meta.name, sizeof(spec.meta.name), "%s", rq->name);
-    if (spec.cidr4.len == 0)
-        (void)ip_prefix_parse(&spec.cidr4, NETWORKS_CIDR4_DEFAULT, NULL);
-    if (spec.cidr6.len == 0) {
+    if (spec->cidr4.len == 0)
+        (void)ip_prefix_parse(&spec->cidr4, NETWORKS_CIDR4_DEFAULT, NULL);
+    if (spec->cidr6.len == 0) {
         /* A block out of fd00::/8 that nobody else is likely to have (RFC 4193 section 3.2). */
-        spec.cidr6 = (struct ip_prefix){.len = 64};
-        rng_fill(&n->rng, spec.cidr6.addr.b, 8);
-        spec.cidr6.addr.b[0] = 0xfd;
+        spec->cidr6 = (struct ip_prefix){.len = 64};
+        rng_fill(&n->rng, spec->cidr6.addr.b, 8);
+        spec->cidr6.addr.b[0] = 0xfd;
     }
-    return spec;
 }
 
 static int exists(const char *name, struct err *e)
@@ -645,8 +637,7 @@ static void on_stored(void *ctx, const struct store_answer *a);
 /* A network that is being made. */
 struct adding {
     struct networks *networks; /* pins */
-    char name[NAME_MAX_LEN + 1];
-    struct audit_by by; /* who makes it */
+    struct audit_by by;        /* who makes it */
     networks_added_fn done;
     void *ctx; /* pins */
     struct network spec;
@@ -706,7 +697,7 @@ static void on_stored(void *ctx, const struct store_answer *a)
 {
     struct adding *x = ctx;
     struct networks *n = x->networks;
-    const struct model_network *net = model_find_network(n->model, x->name);
+    const struct model_network *net = model_find_network(n->model, x->spec.meta.name);
     struct err e = *a->e;
     int r = a->r;
 
@@ -720,14 +711,14 @@ static void on_stored(void *ctx, const struct store_answer *a)
     }
     n->adding[0] = '\0';
     if (r == STORE_E_CONFLICT)
-        r = exists(x->name, &e);
+        r = exists(x->spec.meta.name, &e);
     else if (r > 0)
-        r = err_set(
-            &e, -EIO, "whether network \"%s\" was made is not known: look, and try again", x->name);
+        r = err_set(&e, -EIO, "whether network \"%s\" was made is not known: look, and try again",
+            x->spec.meta.name);
     else if (r != 0)
-        networks_forget(n, x->name);
+        networks_forget(n, x->spec.meta.name);
     if (r == 0 && !net)
-        r = err_set(&e, -EIO, "network \"%s\" was stored but cannot be read", x->name);
+        r = err_set(&e, -EIO, "network \"%s\" was stored but cannot be read", x->spec.meta.name);
     if (r == 0 && n->is_serving && !net->served->is_up) {
         x->failure = net->own ? net->served->failure : net->key_failure;
         audit_act(n->model->audit, x->by.actor, &x->by.from);
@@ -744,7 +735,7 @@ static void run_make_key(void *arg)
 {
     struct adding *x = arg;
 
-    x->r = make_key(x->networks, x->name, &x->public, &x->failure);
+    x->r = make_key(x->networks, x->spec.meta.name, &x->public, &x->failure);
 }
 
 /* The key file is written: now commit the network's record. */
@@ -761,33 +752,34 @@ static void on_key(void *arg)
             return;
     }
     n->adding[0] = '\0';
-    networks_forget(n, x->name);
+    networks_forget(n, x->spec.meta.name);
     x->done(x->ctx, x->r, NULL, &x->failure);
     free(x);
 }
 
-int networks_add(struct networks *n, const struct network_request *rq, networks_added_fn done,
+int networks_add(struct networks *n, const struct network *wanted, networks_added_fn done,
     void *ctx, struct err *e)
 {
+    const char *name = wanted->meta.name;
     struct adding *x;
 
-    if (model_find_network(n->model, rq->name))
-        return exists(rq->name, e);
+    if (model_find_network(n->model, name))
+        return exists(name, e);
     /* Checked before anything is made: the damaged network still has its key file. */
-    if (model_is_damaged(n->model, RECORD_NETWORK, rq->name, ""))
+    if (model_is_damaged(n->model, RECORD_NETWORK, name, ""))
         return err_set(e, NETWORKS_E_EXISTS,
             "there is a network \"%s\" on this hub already, whose record is damaged and set aside",
-            rq->name);
+            name);
     /* One at a time: each has a key file, of which the record has to know. */
     if (n->adding[0])
         return err_set(e, -EAGAIN, "network \"%s\" is being made just now: try again", n->adding);
     x = calloc(1, sizeof(*x));
     if (!x)
-        return err_set(e, -ENOMEM, "no memory for network \"%s\"", rq->name);
+        return err_set(e, -ENOMEM, "no memory for network \"%s\"", name);
     *x = (struct adding){
-        .networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx, .spec = spec_of(n, rq)};
-    (void)snprintf(x->name, sizeof(x->name), "%s", rq->name);
-    (void)snprintf(n->adding, sizeof(n->adding), "%s", rq->name);
+        .networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx, .spec = *wanted};
+    fill_blocks(n, &x->spec);
+    (void)snprintf(n->adding, sizeof(n->adding), "%.*s", NAME_MAX_LEN, name);
     if (!n->is_serving) {
         /* Nobody is served yet. */
         run_make_key(x);
@@ -795,7 +787,7 @@ int networks_add(struct networks *n, const struct network_request *rq, networks_
     } else if (disk_work(n->disk, run_make_key, on_key, x) != 0) {
         n->adding[0] = '\0';
         free(x);
-        return err_set(e, -ENOMEM, "no memory for network \"%s\"", rq->name);
+        return err_set(e, -ENOMEM, "no memory for network \"%s\"", name);
     }
     return 0;
 }

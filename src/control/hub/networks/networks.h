@@ -94,7 +94,7 @@ typedef void (*networks_added_fn)(
 
 /**
  * networks_add() - make a network
- * @rq:		copied
+ * @wanted:	copied, and owns nothing; a block of length 0: the default, or a random one
  * @done:	called later, once: 0; NETWORKS_E_EXISTS with words; or negative errno with words,
  *		and there is no network, unless the words say that this is not known
  *
@@ -103,7 +103,7 @@ typedef void (*networks_added_fn)(
  * Return: 0: begun; or NETWORKS_E_EXISTS or negative errno with words (-EAGAIN: another one is
  * being made), and @done is not called.
  */
-int networks_add(struct networks *n, const struct network_request *rq, networks_added_fn done,
+int networks_add(struct networks *n, const struct network *wanted, networks_added_fn done,
     void *ctx, struct err *e);
 
 /** The outcome of networks_remove(). @r: 0: the network is gone; or negative errno: what is left of

@@ -107,15 +107,15 @@ static void on_added(void *ctx, int r, const struct model_network *net, const st
 /* A network that somebody is just adding is there before the hub has ended, and he hears of it. */
 static void test_a_hub_ends(void **state)
 {
-    struct network_request rq = {
-        .name = "late", .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
+    struct network wanted = {
+        .meta.name = "late", .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
     struct sample_hub s = {.now = clock_now()};
     unsigned n_added = 0;
     struct err e;
 
     sample_hub_make_dir(&s, true);
     sample_hub_open(&s);
-    assert_int_equal(networks_add(&s.hub->networks, &rq, on_added, &n_added, &e), 0);
+    assert_int_equal(networks_add(&s.hub->networks, &wanted, on_added, &n_added, &e), 0);
     assert_int_equal(n_added, 0);
     sample_hub_close(&s);
     assert_int_equal(n_added, 1);

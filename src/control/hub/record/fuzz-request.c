@@ -55,12 +55,12 @@ static void check_move(const json_t *json)
 static void check_requests(const json_t *json)
 {
     struct enrol_request enrol;
-    struct node_request node;
+    struct enrol_request node;
     struct token_request token;
     struct job_request job;
     struct nccl_request nccl;
     struct presence_request presence;
-    struct network_request network;
+    struct network network;
     struct err e = ERR_NULL;
 
     if (enrol_request_decode(&enrol, json, &e) == 0)
@@ -76,7 +76,7 @@ static void check_requests(const json_t *json)
     if (presence_request_decode(&presence, json, &e) == 0)
         assert(presence.run[0] && presence.command[0] && presence.every_seconds > 0);
     if (network_request_decode(&network, json, &e) == 0)
-        assert(network.name[0]);
+        assert(network.meta.name[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -106,6 +106,15 @@ static struct fields body_fields(
     return fields_make(json ? json : *owner, where, e);
 }
 
+/* What was read is given if nothing else is in the body, and nothing was wrong. */
+static int give(struct fields *f, void *ret, const void *rq, size_t size)
+{
+    fields_refuse_unknown(f);
+    if (fields_end(f) == 0)
+        memcpy(ret, rq, size);
+    return fields_end(f);
+}
+
 static void read_node_name(struct fields *f, char ret[NAME_MAX_LEN + 1])
 {
     const char *text = fields_string(f, "name", FIELDS_OPTIONAL, 0, 200);
@@ -147,11 +156,11 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
     return fields_end(&f);
 }
 
-int node_request_decode(struct node_request *ret, const json_t *json, struct err *e)
+int node_request_decode(struct enrol_request *ret, const json_t *json, struct err *e)
 {
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "node", e);
-    struct node_request rq = {.labels = NULL};
+    struct enrol_request rq = {.labels = NULL};
 
     read_node_name(&f, rq.name);
     if (rq.name[0] == '\0')
@@ -159,10 +168,7 @@ int node_request_decode(struct node_request *ret, const json_t *json, struct err
     fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &rq.key);
     rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
     subnets_decode(&f, "routes", &rq.routes);
-    fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0)
-        *ret = rq;
-    return fields_end(&f);
+    return give(&f, ret, &rq, sizeof(rq));
 }
 
 int token_request_decode(struct token_request *ret, const json_t *json, struct err *e)
@@ -177,10 +183,7 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &rq.ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &rq.relay);
     subnets_decode(&f, "routes", &rq.routes);
-    fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0)
-        *ret = rq;
-    return fields_end(&f);
+    return give(&f, ret, &rq, sizeof(rq));
 }
 
 int job_request_decode(struct job_request *ret, const json_t *json, struct err *e)
@@ -197,10 +200,7 @@ int job_request_decode(struct job_request *ret, const json_t *json, struct err *
     if (rq.nnodes[strspn(rq.nnodes, "0123456789:")] != '\0')
         fields_fail(
             &f, "\"nnodes\" is \"%s\", and neither a number of nodes nor MIN:MAX", rq.nnodes);
-    fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0)
-        *ret = rq;
-    return fields_end(&f);
+    return give(&f, ret, &rq, sizeof(rq));
 }
 
 int nccl_request_decode(struct nccl_request *ret, const json_t *json, struct err *e)
@@ -216,11 +216,8 @@ int nccl_request_decode(struct nccl_request *ret, const json_t *json, struct err
     fields_name(&f, "profile", FIELDS_REQUIRED, rq.profile);
     fields_text(&f, "network", FIELDS_OPTIONAL, 0, sizeof(rq.network), rq.network);
     fields_text(&f, "text", FIELDS_REQUIRED, 1, sizeof(rq.text), rq.text);
-    fields_refuse_unknown(&f);
     (void)snprintf(rq.verdict, sizeof(rq.verdict), "%s", verdicts[verdict]);
-    if (fields_end(&f) == 0)
-        *ret = rq;
-    return fields_end(&f);
+    return give(&f, ret, &rq, sizeof(rq));
 }
 
 json_t *nccl_request_encode(const struct nccl_request *rq)
@@ -239,10 +236,7 @@ int presence_request_decode(struct presence_request *ret, const json_t *json, st
     fields_text(&f, "command", FIELDS_REQUIRED, 1, sizeof(rq.command), rq.command);
     fields_int(&f, "everySeconds", FIELDS_REQUIRED, 1, REQUEST_PRESENCE_MAX, &rq.every_seconds);
     fields_bool(&f, "ended", FIELDS_OPTIONAL, &rq.ended);
-    fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0)
-        *ret = rq;
-    return fields_end(&f);
+    return give(&f, ret, &rq, sizeof(rq));
 }
 
 int move_request_decode(
@@ -268,24 +262,21 @@ int move_request_decode(
     return fields_end(&f);
 }
 
-int network_request_decode(struct network_request *ret, const json_t *json, struct err *e)
+int network_request_decode(struct network *ret, const json_t *json, struct err *e)
 {
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "network", e);
-    struct network_request rq = {.mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
+    struct network rq = {.mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
     unsigned topology = TOPOLOGY_AUTO;
 
-    fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
+    fields_name(&f, "name", FIELDS_REQUIRED, rq.meta.name);
     fields_block(&f, "cidr4", FIELDS_OPTIONAL, true, &rq.cidr4);
     fields_block(&f, "cidr6", FIELDS_OPTIONAL, false, &rq.cidr6);
     fields_enum(&f, "topology", FIELDS_OPTIONAL, topology_names, TOPOLOGY_N, &topology);
     rq.topology = (enum topology)topology;
     fields_int(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &rq.mtu);
     network_keepalive_decode(&f, &rq.keepalive);
-    fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0)
-        *ret = rq;
-    return fields_end(&f);
+    return give(&f, ret, &rq, sizeof(rq));
 }
 
 void report_deinit(struct report *r)

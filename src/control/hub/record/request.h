@@ -94,7 +94,8 @@ json_t *hub_places_encode(const struct hub_places *places);
 #define REQUEST_TTL_DEFAULT 3600
 #define REQUEST_USES_MAX    1000000
 
-/** POST /v1/enrol */
+/** POST /v1/enrol; and POST /v1/networks/NET/nodes, which has no more than a key, a name, labels
+ * and routes */
 struct enrol_request {
     struct token_secret secret; /* wipe after use */
     struct x25519_public key;
@@ -104,14 +105,6 @@ struct enrol_request {
     struct subnets routes; /* that it asks for */
     bool wants_no_peers;   /* its watch will tell it of them: the answer leaves them out */
     bool is_dry_run;       /* it asks what would become of it, and is not taken in */
-};
-
-/** POST /v1/networks/NET/nodes */
-struct node_request {
-    struct x25519_public key;
-    char name[NAME_MAX_LEN + 1];
-    const json_t *labels;  /* borrowed from the body; NULL: none */
-    struct subnets routes; /* the subnets behind it */
 };
 
 /** POST /v1/networks/NET/tokens */
@@ -161,16 +154,6 @@ struct presence_request {
  */
 int move_request_decode(
     struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e);
-
-/** POST /v1/networks */
-struct network_request {
-    char name[NAME_MAX_LEN + 1];
-    struct ip_prefix cidr4; /* len 0: the default */
-    struct ip_prefix cidr6; /* len 0: a random one */
-    enum topology topology; /* auto, unless it is said */
-    uint16_t mtu;           /* inner bytes; NETWORK_MTU_DEFAULT, unless it is said */
-    uint16_t keepalive;     /* s; NETWORK_KEEPALIVE_AUTO, unless it is said */
-};
 
 /** On which machine the agent runs that reports. */
 struct report_machine {
@@ -237,13 +220,14 @@ int nccl_request_decode(struct nccl_request *ret, const json_t *json, struct err
 int presence_request_decode(struct presence_request *ret, const json_t *json, struct err *e);
 
 /** node_request_decode() - @ret: its labels are borrowed from @json. */
-int node_request_decode(struct node_request *ret, const json_t *json, struct err *e);
+int node_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);
 
 /** token_request_decode() - what is not said has its default. */
 int token_request_decode(struct token_request *ret, const json_t *json, struct err *e);
 
-/** network_request_decode() - what is not said has its default, or stays for networks_add(). */
-int network_request_decode(struct network_request *ret, const json_t *json, struct err *e);
+/** network_request_decode() - POST /v1/networks; what is not said has its default, or stays for
+ * networks_add(). */
+int network_request_decode(struct network *ret, const json_t *json, struct err *e);
 
 /**
  * report_drop_candidates() - leave out the candidates in the blocks of the network itself

@@ -212,10 +212,10 @@ static nsec_t reap_due(struct changes *c, const struct model_network *net, nsec_
     const struct model_node *tmp;
 
     list_foreach_safe(node, tmp, &net->removed, reap) {
-        if (node->reap_at <= now)
+        if (node->served->reap_at <= now)
             reap(node);
         else
-            next = nsec_min(next, node->reap_at);
+            next = nsec_min(next, node->served->reap_at);
     }
     return next;
 }
@@ -231,10 +231,10 @@ static void on_reap(uv_timer_t *timer)
     for (size_t i = 0; i < c->model->networks.n; i++)
         next = nsec_min(next, reap_due(c, model_network_at(c->model, i), now));
     list_foreach_safe(net, tmp, &c->model->removed, reap) {
-        if (net->reap_at <= now)
+        if (net->served->reap_at <= now)
             take_down(net);
         else
-            next = nsec_min(next, net->reap_at);
+            next = nsec_min(next, net->served->reap_at);
     }
     if (next != NSEC_NEVER)
         (void)uv_timer_start(timer, on_reap, (uint64_t)((next - now) / NSEC_PER_MSEC) + 1, 0);
@@ -255,7 +255,7 @@ static void on_network_removed(void *ctx, const struct model_network *net)
     networks_forget(c->networks, net->spec.meta.name);
     if (c->events)
         edge_events_forget(c->events, net->spec.meta.name);
-    model_keep_network(net, plan_reaping(ctx, clock_now()));
+    net->served->reap_at = plan_reaping(ctx, clock_now());
 }
 
 /* Free removed nodes whose key or address @node has: the data half knows each of them only once. */
@@ -352,7 +352,7 @@ static void delete_orphans(struct changes *c, const struct model_node *node, nse
     const struct model_network *net = node->net;
     const char *name = node->spec.meta.name;
 
-    if (!node->leaving)
+    if (!node->served->leaving)
         delete_record(c, RECORD_REPORT, net, name, now);
     for (size_t i = 0; i < net->edges.n; i++) {
         const struct mesh_edge *edge = &model_edge_at(net, i)->spec;
@@ -381,7 +381,7 @@ static void on_node_removed(void *ctx, const struct model_node *node)
 {
     struct changes *c = ctx;
     nsec_t now = clock_now();
-    const char *reason = node->leaving ? node->leaving : node->net->leaving;
+    const char *reason = node->served->leaving ? node->served->leaving : node->net->served->leaving;
 
     if (!reason)
         reason = "it was away for too long";
@@ -389,13 +389,13 @@ static void on_node_removed(void *ctx, const struct model_node *node)
     watch_tell_node_removed(c->watcher, node, reason, now);
     jobs_end_member(&node->net->served->jobs, &node->spec.address4);
     jobs_end_member(&node->net->served->jobs, &node->spec.address6);
-    if (!node->net->leaving)
+    if (!node->net->served->leaving)
         delete_orphans(c, node, now);
-    if (!node->leaving && !node->net->leaving)
+    if (!node->served->leaving && !node->net->served->leaving)
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->spec.meta.name,
             node->net->spec.meta.name, reason);
-    model_keep(node, plan_reaping(c, now));
-    if (strcmp(node->spec.meta.name, c->model->self) == 0 && !node->net->leaving)
+    node->served->reap_at = plan_reaping(c, now);
+    if (strcmp(node->spec.meta.name, c->model->self) == 0 && !node->net->served->leaving)
         retire(c, node->net);
 }
 

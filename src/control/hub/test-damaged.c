@@ -138,10 +138,10 @@ static void new_token(struct fixture *f, const char *network, struct token_secre
 
 static void set_edge(struct fixture *f, enum edge_path path)
 {
-    struct mesh_edge edge = {
-        .meta = {.name = "a--b", .network = "one"}, .nodes = {"a", "b"}, .path = path};
+    struct object edge = {.kind = &mesh_edge_kind,
+        .edge = {.meta = {.name = "a--b", .network = "one"}, .nodes = {"a", "b"}, .path = path}};
 
-    put(f, RECORD_EDGE, "one", "a--b", record_edge_encode(&edge));
+    put(f, RECORD_EDGE, "one", "a--b", record_object_encode(&edge));
 }
 
 /* Two networks, two tokens, three nodes in the first, an edge, a report. */

@@ -76,7 +76,7 @@ static bool has_only_enrolled(const struct removal *rm, const struct model_node 
 static void give_back(
     struct removal *rm, struct deletions *d, const struct model_node *node, struct token_write *ret)
 {
-    const struct model_token *t = model_find_token(rm->reply.h->model, &node->token);
+    struct model_token *t = model_find_token(rm->reply.h->model, &node->token);
 
     if (!rm->is_leaving || !t || t->n_given_back >= GIVEN_BACK_MAX ||
         !has_only_enrolled(rm, node) || d->n == sizeof(d->ops) / sizeof(*d->ops))
@@ -86,7 +86,7 @@ static void give_back(
         return;
     d->ops[d->n++] = ret->op;
     if (rm->reply.n_tries == 0)
-        model_count_given_back(t);
+        t->n_given_back++;
 }
 
 static const struct model_node *find(const struct removal *rm)
@@ -111,7 +111,7 @@ static void not_removed(struct reply *l, int r)
 
     /* If nobody knows, it may still go. */
     if (node && r != STORE_E_UNKNOWN)
-        model_set_leaving(node, NULL);
+        node->served->leaving = NULL;
 }
 
 static void begin(struct reply *l, const struct request *rq, struct response *rs)
@@ -127,7 +127,7 @@ static void begin(struct reply *l, const struct request *rq, struct response *rs
     }
     /* It was set by the try before, which has changed nothing. */
     if (l->n_tries > 0)
-        model_set_leaving(node, NULL);
+        node->served->leaving = NULL;
     if (!d) {
         response_refuse(rs, 500, "no memory to remove node \"%s\"", rm->node);
         return;
@@ -136,7 +136,7 @@ static void begin(struct reply *l, const struct request *rq, struct response *rs
     give_back(rm, d, node, &written);
     reply_commit(l, d->ops, d->n, removed, rs);
     if (l->is_waiting)
-        model_set_leaving(node, rm->reason);
+        node->served->leaving = rm->reason;
 }
 
 static void start(struct handlers *h, const struct request *rq, struct response *rs,

@@ -279,8 +279,8 @@ static void edge_put(struct object_call *call, const struct model_network *net, 
             return;
         }
     }
-    write_object(
-        call, rs, op, record_edge_encode(given), model_revision(net->model, key), checks, 2);
+    write_object(call, rs, op, record_object_encode(&call->object), model_revision(net->model, key),
+        checks, 2);
 }
 
 static const struct objects_row edge_row = {
@@ -334,15 +334,15 @@ static void on_made(void *ctx, int r, const struct model_network *net, const str
 static void make(struct object_call *call, struct response *rs)
 {
     const struct network *given = &call->object.network;
-    struct network_request nr = {.cidr4 = given->cidr4,
+    struct network nr = {.cidr4 = given->cidr4,
         .cidr6 = given->cidr6,
         .topology = given->topology,
         .mtu = given->mtu,
         .keepalive = given->keepalive};
     struct err e = ERR_NULL;
 
-    memcpy(nr.name, call->reply.rq.params[0], sizeof(nr.name));
-    nr.name[NAME_MAX_LEN] = '\0';
+    (void)snprintf(
+        nr.meta.name, sizeof(nr.meta.name), "%.*s", NAME_MAX_LEN, call->reply.rq.params[0]);
     if (given_version(call) != 0) {
         refuse_version(call, rs);
         return;

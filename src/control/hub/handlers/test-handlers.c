@@ -92,7 +92,7 @@ static void test_removal_fails(void **state)
         assert_true(status >= 500);
         /* Only when it is not known what has become of the commit may the node still go. */
         if (!strstr(json_string_value(json_object_get(json, "error")), "not known")) {
-            assert_null(node->leaving);
+            assert_null(node->served->leaving);
             n_failed++;
         }
         json_decref(json);

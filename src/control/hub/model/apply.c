@@ -209,23 +209,6 @@ static int take_edge(
     return 0;
 }
 
-static int put_edge(struct model *m, struct model_network *net, const char *name,
-    const struct store_item *item, struct err *e)
-{
-    struct mesh_edge spec;
-    int r = record_edge_decode(&spec, item->value, e);
-
-    if (r != 0)
-        return r;
-    r = check_name(&spec.meta, net->spec.meta.name, name, &mesh_edge_kind, e);
-    if (r != 0) {
-        mesh_edge_deinit(&spec);
-        return r;
-    }
-    spec.meta.resource_version = item->revision;
-    return take_edge(m, net, &spec, e);
-}
-
 /*
  * What was said about an edge is not known any more. It may have been that the two shall not talk,
  * so they do not. The hub is everybody's peer, whatever was said.
@@ -271,7 +254,8 @@ static void delete_edge(struct model *m, struct model_network *net, const char *
     model__free_edge(edge);
 }
 
-/* ---- objects of other kinds ----------------------------------------------------------------- */
+/* ---- edges and objects of other kinds ----------------------------------------------------------
+ */
 
 static int put_object(struct model *m, struct model_network *net, const struct record_key *k,
     const struct store_item *item, struct err *e)
@@ -289,6 +273,8 @@ static int put_object(struct model *m, struct model_network *net, const struct r
         return r;
     }
     o.meta.resource_version = item->revision;
+    if (k->kind == RECORD_EDGE)
+        return take_edge(m, net, &o.edge, e);
     now = model__put_object(net, &o, &before);
     if (!now)
         return err_set(e, -ENOMEM, "no memory for an object");
@@ -374,7 +360,7 @@ static int apply_in_network(
         return 0;
     case RECORD_EDGE:
         if (item->value)
-            return put_edge(m, net, k->name, item, e);
+            return put_object(m, net, k, item, e);
         delete_edge(m, net, k->name);
         return 0;
     case RECORD_OBJECT:
@@ -470,7 +456,7 @@ static int apply(struct model *m, const struct store_item *item, struct err *e)
         /* Its nodes may still be there: those of its hubs go in the same commit, and a machine may
          * have joined by another hub when all others had gone. Whoever knows them is told of each.
          */
-        net->leaving = MODEL_NETWORK_REMOVED;
+        net->served->leaving = MODEL_NETWORK_REMOVED;
         while (net->nodes.n > 0)
             remove_node(m, model_node_at(net, net->nodes.n - 1));
         model__remove_network(net);

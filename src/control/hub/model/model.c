@@ -24,21 +24,6 @@ static struct model_network *writable_network(const struct model_network *net)
 
 /* ---- hashes --------------------------------------------------------------------------------- */
 
-static uint64_t hash_key(const struct model *m, const struct x25519_public *key)
-{
-    return hash_bytes(m->seed, key->b, sizeof(key->b));
-}
-
-static uint64_t hash_address(const struct model *m, const struct ip_addr *a)
-{
-    return hash_bytes(m->seed, a->b, sizeof(a->b));
-}
-
-static uint64_t hash_token(const struct model *m, const struct token_hash *hash)
-{
-    return hash_bytes(m->seed, hash->b, sizeof(hash->b));
-}
-
 /* ---- lookups -------------------------------------------------------------------------------- */
 
 struct model_network *model_find_network(const struct model *m, const char *name)
@@ -57,7 +42,7 @@ struct model_node *model_find_node(const struct model_network *net, const char *
 
 struct model_node *model_find_key(const struct model_network *net, const struct x25519_public *key)
 {
-    uint64_t hash = hash_key(net->model, key);
+    uint64_t hash = hash_bytes(net->model->seed, key->b, sizeof(key->b));
 
     for (struct htab_link *l = htab_first(&net->by_key, hash); l; l = htab_next(l, hash)) {
         struct model_node *node = container_of(l, struct model_node, by_key);
@@ -71,7 +56,7 @@ struct model_node *model_find_key(const struct model_network *net, const struct 
 struct model_node *model_find_address(
     const struct model_network *net, const struct ip_addr *address)
 {
-    uint64_t hash = hash_address(net->model, address);
+    uint64_t hash = hash_bytes(net->model->seed, address->b, sizeof(address->b));
 
     for (struct htab_link *l = htab_first(&net->by_address, hash); l; l = htab_next(l, hash)) {
         struct model_address *a = container_of(l, struct model_address, link);
@@ -123,7 +108,7 @@ const struct object *model_each_object(
 
 struct model_token *model_find_token(const struct model *m, const struct token_hash *hash)
 {
-    uint64_t h = hash_token(m, hash);
+    uint64_t h = hash_bytes(m->seed, hash->b, sizeof(hash->b));
 
     for (struct htab_link *l = htab_first(&m->tokens, h); l; l = htab_next(l, h)) {
         struct model_token *t = container_of(l, struct model_token, link);
@@ -228,7 +213,8 @@ static int index_address(struct model_node *node, unsigned i, const struct ip_ad
 
     a->node = node;
     a->address = *address;
-    return htab_add(&net->by_address, &a->link, hash_address(net->model, address));
+    return htab_add(
+        &net->by_address, &a->link, hash_bytes(net->model->seed, address->b, sizeof(address->b)));
 }
 
 static int index_node(struct model_node *node)
@@ -238,7 +224,8 @@ static int index_node(struct model_node *node)
     int r = keys_add(&net->nodes, &node->keyed);
 
     if (r == 0)
-        r = htab_add(&net->by_key, &node->by_key, hash_key(net->model, &spec->key));
+        r = htab_add(&net->by_key, &node->by_key,
+            hash_bytes(net->model->seed, spec->key.b, sizeof(spec->key.b)));
     if (r == 0)
         r = index_address(node, 0, &spec->address4);
     if (r == 0)
@@ -293,8 +280,10 @@ static struct model_node *node_new(void)
     return &whole->node;
 }
 
-static void node_free(struct model_node *node)
+void model_reap(const struct model_node *removed)
 {
+    struct model_node *node = writable(removed);
+
     node_deinit(&node->spec);
     report_record_deinit(&node->reported->heard);
     list_remove(&node->reported->unsaved);
@@ -355,21 +344,6 @@ void model__remove_node(struct model_node *node)
     node->is_removed = true;
     if (net->own == node)
         net->own = NULL;
-}
-
-void model_reap(const struct model_node *node)
-{
-    node_free(writable(node));
-}
-
-void model_keep(const struct model_node *node, nsec_t until)
-{
-    writable(node)->reap_at = until;
-}
-
-void model_set_leaving(const struct model_node *node, const char *why)
-{
-    writable(node)->leaving = why;
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */
@@ -506,9 +480,9 @@ static void free_members(struct model_network *net)
         model__remove_object(
             net, container_of(net->objects.items[net->objects.n - 1], struct model_object, keyed));
     for (size_t i = 0; i < net->nodes.n; i++)
-        node_free(model_node_at(net, i));
+        model_reap(model_node_at(net, i));
     list_foreach_safe(node, tmp, &net->removed, reap)
-        node_free(node);
+        model_reap(node);
 }
 
 void model__remove_network(struct model_network *net)
@@ -517,29 +491,16 @@ void model__remove_network(struct model_network *net)
     list_add_tail(&net->model->removed, &net->reap);
 }
 
-void model_keep_network(const struct model_network *net, nsec_t until)
-{
-    writable_network(net)->reap_at = until;
-}
-
-void model_set_network_leaving(const struct model_network *net, const char *why)
-{
-    writable_network(net)->leaving = why;
-}
-
-void model_count_given_back(const struct model_token *t)
-{
-    ((struct model_token *)t)->n_given_back++;
-}
-
 void model_retire(const struct model_network *net)
 {
     writable_network(net)->is_retired = true;
     writable_network(net)->has_key = false;
 }
 
-static void network_free(struct model_network *net)
+void model_reap_network(const struct model_network *removed)
 {
+    struct model_network *net = writable_network(removed);
+
     list_remove(&net->reap);
     free_members(net);
     keys_deinit(&net->nodes);
@@ -553,11 +514,6 @@ static void network_free(struct model_network *net)
     secret_wipe(&net->secret, sizeof(net->secret));
     free(net->keyed.key);
     free(container_of(net, struct whole_network, net));
-}
-
-void model_reap_network(const struct model_network *net)
-{
-    network_free(writable_network(net));
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -581,7 +537,7 @@ int model__put_token(struct model *m, const struct token_hash *hash,
         if (!t)
             return -ENOMEM;
         t->hash = *hash;
-        if (htab_add(&m->tokens, &t->link, hash_token(m, hash)) != 0) {
+        if (htab_add(&m->tokens, &t->link, hash_bytes(m->seed, hash->b, sizeof(hash->b))) != 0) {
             free(t);
             return -ENOMEM;
         }

@@ -56,7 +56,7 @@
 /** Why nodes of a network that is removed are removed: what they are told. */
 #define MODEL_NETWORK_REMOVED "its network was removed"
 
-/** How this hub serves a network: changes.c's, but for the last. */
+/** How this hub serves a network: changes.c's, but where it says otherwise. */
 struct served_network {
     char interface[16]; /* what its interface on the hub is called */
     bool is_up;         /* it has its interface, and its members are answered there */
@@ -64,6 +64,8 @@ struct served_network {
     struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
     struct jobs_service jobs;             /* its jobs, while they are served */
     struct overlay_network *overlay;      /* overlay.c's; NULL: there is no data half */
+    const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
+    nsec_t reap_at;      /* when a removed network is freed */
 };
 
 struct model_network {
@@ -89,9 +91,7 @@ struct model_network {
     uint64_t ipam_revision; /* of the record of ipam's cursor; 0: not stored yet */
     struct list removed;    /* of struct model_node: removed, and kept until they have been told */
     struct list reap;       /* in the model's removed, once it is removed */
-    nsec_t reap_at;         /* when a removed network is freed */
-    const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
-    struct err key_failure;          /* why it has no keys of this hub */
+    struct err key_failure; /* why it has no keys of this hub */
     struct watched_network *watched; /* owns: watch.c's */
     struct served_network *served;   /* owns: as said there */
     uint64_t *sent_bytes; /* owns: traffic_book.c's; what nodes have told since the start, by path,
@@ -110,6 +110,9 @@ struct served_node {
     struct rate asked_wg;         /* how often it asks for its peers: handlers_member.c's */
     struct list streams;          /* streams.c's: of struct stream_end, its own, oldest first */
     struct overlay_node *overlay; /* overlay.c's; NULL: a hub's, or there is no data half */
+    const char *leaving; /* a request removes it: what it is told, a constant; nothing is written
+                            about it either; NULL: it stays, or has expired */
+    nsec_t reap_at;      /* when a removed node is freed */
 };
 
 struct model_node {
@@ -122,11 +125,8 @@ struct model_node {
     struct list of_hubs;                /* in its network's hubs, if it is one */
     struct list edges;                  /* of struct model_edge_end: what is said about its edges */
     bool is_removed;                    /* it is in no index any more */
-    bool is_expired;     /* model_expire()'s commit has its removal: nothing is written about it */
-    const char *leaving; /* a request removes it: what it is told, a constant; nothing is written
-                            about it either; NULL: it stays, or has expired */
-    struct list reap;    /* in the network's removed */
-    nsec_t reap_at;      /* when a removed node is freed */
+    bool is_expired;  /* model_expire()'s commit has its removal: nothing is written about it */
+    struct list reap; /* in the network's removed */
     struct watched_node *watched;   /* owns: watch.c's */
     struct reported_node *reported; /* owns: reported.h; reports.c's */
     struct served_node *served;     /* owns: as said there */
@@ -160,7 +160,7 @@ struct model_token {
     struct htab_link link;      /* in the model's tokens */
     struct token_hash hash;     /* of the secret */
     struct token_record record; /* as stored */
-    unsigned n_given_back;      /* uses, since the start: as model_count_given_back() was told */
+    unsigned n_given_back;      /* uses, since the start: of members that had only enrolled */
     uint64_t revision;          /* of its key */
 };
 
@@ -266,21 +266,6 @@ void model_reap(const struct model_node *node);
 
 /** model_reap_network() - free a removed network, with its removed nodes. */
 void model_reap_network(const struct model_network *net);
-
-/** model_keep() - a removed node is to be told until @until. */
-void model_keep(const struct model_node *node, nsec_t until);
-
-/** model_keep_network() - the same for a removed network. */
-void model_keep_network(const struct model_network *net, nsec_t until);
-
-/** model_set_leaving() - a request removes the node; see @leaving there. */
-void model_set_leaving(const struct model_node *node, const char *why);
-
-/** model_set_network_leaving() - the same for a network. */
-void model_set_network_leaving(const struct model_network *net, const char *why);
-
-/** model_count_given_back() - a use of the token was given back: its member had only enrolled. */
-void model_count_given_back(const struct model_token *t);
 
 /** model_retire() - the network is not served here any more, until the hub is started again. */
 void model_retire(const struct model_network *net);

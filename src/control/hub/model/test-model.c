@@ -201,7 +201,7 @@ static void put_edge(struct fixture *f, unsigned a, unsigned b, enum edge_path p
     struct object o = sample_edge(a, b, path);
     char at[RECORD_KEY_MAX];
 
-    put(f, record_key(at, RECORD_EDGE, "default", o.edge.meta.name), record_edge_encode(&o.edge));
+    put(f, record_key(at, RECORD_EDGE, "default", o.edge.meta.name), record_object_encode(&o));
     object_deinit(&o);
 }
 

@@ -29,7 +29,7 @@ static void check_value(const char *text)
     struct err e = ERR_NULL;
     struct token_hash hash;
     struct network network;
-    struct mesh_edge edge;
+    struct object edge;
     struct node node;
     uint32_t next;
     uint32_t high;
@@ -43,8 +43,8 @@ static void check_value(const char *text)
         node_deinit(&node);
         free(again);
     }
-    if (record_edge_decode(&edge, text, &e) == 0)
-        mesh_edge_deinit(&edge);
+    if (record_object_decode(&edge, &mesh_edge_kind, text, &e) == 0)
+        object_deinit(&edge);
     if (record_report_decode(&report, text, &e) == 0)
         report_deinit(&report.report);
     if (record_network_decode(&network, &maker, text, &e) == 0)

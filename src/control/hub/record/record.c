@@ -312,28 +312,13 @@ int record_node_decode(
     return r;
 }
 
-char *record_edge_encode(const struct mesh_edge *edge)
-{
-    struct mesh_edge plain = *edge;
-
-    plain.meta.resource_version = 0;
-    plain.status = NULL;
-    return finish(mesh_edge_encode(&plain));
-}
-
-int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e)
-{
-    json_auto_t *json = NULL;
-    int r = body_parse(&json, text, strlen(text), e);
-
-    return r == 0 ? mesh_edge_decode(ret, json, OBJECT_LENIENT, e) : r;
-}
-
 char *record_object_encode(const struct object *o)
 {
     struct object plain = *o;
 
     plain.meta.resource_version = 0;
+    if (o->kind == &mesh_edge_kind)
+        plain.edge.status = NULL;
     return finish(object_encode(&plain));
 }
 

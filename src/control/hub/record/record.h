@@ -143,13 +143,7 @@ char *record_node_encode(const struct node *n, const struct token_hash *token);
 int record_node_decode(
     struct node *ret, struct token_hash *ret_token, const char *text, struct err *e);
 
-/** record_edge_encode() - what was said about an edge. */
-char *record_edge_encode(const struct mesh_edge *edge);
-
-/** record_edge_decode() - @ret: for mesh_edge_deinit(). */
-int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e);
-
-/** record_object_encode() - an object of any other kind. */
+/** record_object_encode() - an object of any other kind, without its status. */
 char *record_object_encode(const struct object *o);
 
 /** record_object_decode() - @ret: for object_deinit(). */

@@ -42,14 +42,6 @@ static void add_network(const struct model_network *net)
     }
 }
 
-/* Of a deletion: the object's kind; NULL: it was none that watches are told of. */
-static const struct object_kind *kind_of(const struct record_key *k)
-{
-    if (k->kind == RECORD_NODE)
-        return &node_kind;
-    return k->kind == RECORD_EDGE ? &mesh_edge_kind : k->object;
-}
-
 static void on_deleted(void *ctx, const struct store_answer *a)
 {
     const struct model *m = ctx;
@@ -66,8 +58,8 @@ static void on_deleted(void *ctx, const struct store_answer *a)
         struct record_key k = record_key_parse(a->items[i].key);
         const struct model_network *net = model_find_network(m, k.network);
 
-        if (net && kind_of(&k) && k.name[0] != '\0')
-            watched_add_gone(net->watched, kind_of(&k), k.name, a->items[i].revision);
+        if (net && k.object && k.name[0] != '\0')
+            watched_add_gone(net->watched, k.object, k.name, a->items[i].revision);
     }
     for (size_t i = 0; i < m->networks.n; i++) {
         struct watched_network *net = model_network_at(m, i)->watched;

@@ -13,6 +13,7 @@
 #include "base/traffic.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/traffic.h"
+#include "store/keys.h"
 
 /* ---- what bytes cost ------------------------------------------------------------------------- */
 
@@ -213,55 +214,27 @@ enum part {
 
 /* A line of a part. */
 struct line {
-    enum part part;
-    char *name; /* owns; a day, a job ("": none), or a sender and then, behind its zero, @to */
-    const char *to;
-    unsigned paths; /* bits 1 << enum path_kind: those that were used */
+    struct keyed keyed; /* a day; a job ("": none); or "FROM TO", and TO may be empty */
+    unsigned paths;     /* bits 1 << enum path_kind: those that were used */
     struct price_sum sum;
 };
 
-/* All lines, in the order of parts and names. */
 struct ledger {
-    struct line *lines; /* owns */
-    size_t n;
-    size_t cap;
+    struct keys parts[PART_N]; /* of struct line */
     struct price_sum total;
 };
 
-static int compare(const void *item, const void *wanted)
-{
-    const struct line *a = item;
-    const struct line *b = wanted;
-    int order = a->part != b->part ? (int)a->part - (int)b->part : strcmp(a->name, b->name);
-
-    return order != 0 ? order : strcmp(a->to, b->to);
-}
-
 /* Add to the line of @part that is called so. 0 or -ENOMEM. */
-static int add_to(struct ledger *l, enum part part, const char *name, const char *to,
-    enum path_kind path, const struct price_sum *sum)
+static int add_to(struct ledger *l, enum part part, const char *name, enum path_kind path,
+    const struct price_sum *sum)
 {
-    struct line line = {.part = part, .name = (char *)name, .to = to};
-    bool found;
-    size_t i = sorted_place(l->lines, l->n, sizeof(line), compare, &line, &found);
+    struct keyed *keyed = keys_open(&l->parts[part], name, sizeof(struct line));
+    struct line *line = keyed ? container_of(keyed, struct line, keyed) : NULL;
 
-    if (!found) {
-        int len = asprintf(&line.name, "%s%c%s", name, '\0', to);
-        struct line *lines =
-            len >= 0 ? sorted_open(l->lines, l->n, sizeof(line), i, &l->cap) : NULL;
-
-        if (!lines) {
-            if (len >= 0)
-                free(line.name);
-            return -ENOMEM;
-        }
-        line.to = line.name + strlen(line.name) + 1;
-        l->lines = lines;
-        l->lines[i] = line;
-        l->n++;
-    }
-    l->lines[i].paths |= 1u << path;
-    price_sum_add(&l->lines[i].sum, sum);
+    if (!line)
+        return -ENOMEM;
+    line->paths |= 1u << path;
+    price_sum_add(&line->sum, sum);
     return 0;
 }
 
@@ -278,6 +251,7 @@ static int read_row(
     char from[NAME_MAX_LEN + 1] = "";
     char to[NAME_MAX_LEN + 1] = "";
     char job[NAME_MAX_LEN + 1] = "";
+    char edge[2 * NAME_MAX_LEN + 2];
     uint64_t bytes = 0;
 
     fields_name(&f, "from", FIELDS_REQUIRED, from);
@@ -292,9 +266,9 @@ static int read_row(
     sum.alone = word && strcmp(word, "both") != 0 ? bytes : 0;
     price_add(&sum, facts, from, to, path, bytes);
     price_sum_add(&l->total, &sum);
-    if (add_to(l, PART_DAYS, day, "", path, &sum) != 0 ||
-        add_to(l, PART_JOBS, job, "", path, &sum) != 0 ||
-        add_to(l, PART_EDGES, from, to, path, &sum) != 0)
+    (void)snprintf(edge, sizeof(edge), "%s %s", from, to);
+    if (add_to(l, PART_DAYS, day, path, &sum) != 0 || add_to(l, PART_JOBS, job, path, &sum) != 0 ||
+        add_to(l, PART_EDGES, edge, path, &sum) != 0)
         return err_set(e, -ENOMEM, "no memory for what was moved");
     return 0;
 }
@@ -307,22 +281,25 @@ static json_t *encode_sum(const struct price_sum *sum, bool is_priced)
 }
 
 /* What is empty is null. */
-static json_t *encode_line(const struct line *line, bool is_priced)
+static json_t *encode_line(const struct line *line, enum part part, bool is_priced)
 {
-    static const char *const fields[] = {
-        [PART_DAYS] = "day", [PART_JOBS] = "job", [PART_EDGES] = "from"};
     json_t *json = encode_sum(&line->sum, is_priced);
-    json_t *paths = line->part == PART_EDGES ? json_array() : NULL;
+    const char *name = line->keyed.key;
+    const char *to = strchr(name, ' ');
+    json_t *paths;
 
-    for (unsigned k = 0; paths && k < PATH_KIND_N; k++)
+    if (part != PART_EDGES) {
+        (void)json_object_update_new(
+            json, json_pack("{s:s?}", part == PART_DAYS ? "day" : "job", name[0] ? name : NULL));
+        return json;
+    }
+    paths = json_array();
+    for (unsigned k = 0; k < PATH_KIND_N; k++)
         if (line->paths & 1u << k)
             (void)json_array_append_new(paths, json_string(path_kind_names[k]));
-    (void)json_object_update_new(json,
-        json_pack("{s:s?, s:o*, s:o*}", fields[line->part], line->name[0] ? line->name : NULL, "to",
-            !paths        ? NULL
-            : line->to[0] ? json_string(line->to)
-                          : json_null(),
-            "paths", paths));
+    (void)json_object_update_new(
+        json, json_pack("{s:s%, s:s?, s:o}", "from", name, (size_t)(to - name), "to",
+                  to[1] ? to + 1 : NULL, "paths", paths));
     return json;
 }
 
@@ -330,9 +307,11 @@ static json_t *encode(const struct ledger *l, const struct prices *prices, const
 {
     json_t *parts[PART_N] = {json_array(), json_array(), json_array()};
 
-    for (size_t i = 0; i < l->n; i++)
-        (void)json_array_append_new(
-            parts[l->lines[i].part], encode_line(&l->lines[i], prices != NULL));
+    for (unsigned part = 0; part < PART_N; part++)
+        for (size_t i = 0; i < l->parts[part].n; i++)
+            (void)json_array_append_new(
+                parts[part], encode_line(container_of(l->parts[part].items[i], struct line, keyed),
+                                 part, prices != NULL));
     return json_pack("{s:O?, s:O?, s:O?, s:s?, s:o, s:o, s:o, s:o, s:O?, s:O*, s:O*}", "network",
         json_object_get(answer, "network"), "since", json_object_get(answer, "since"), "until",
         json_object_get(answer, "until"), "currency", prices ? prices->currency : NULL, "total",
@@ -348,7 +327,7 @@ json_t *ledger_make(const struct prices *prices, const json_t *answer, struct er
     struct price_facts facts = {.prices = prices,
         .islands = fields_object(&f, "islands", FIELDS_OPTIONAL),
         .hubs = json_object_get(answer, "hubs")};
-    struct ledger l = {.n = 0};
+    struct ledger l = {.parts = {KEYS_NULL}};
     struct prices own;
     json_t *json = NULL;
     int r = fields_end(&f);
@@ -363,9 +342,8 @@ json_t *ledger_make(const struct prices *prices, const json_t *answer, struct er
         json = encode(&l, facts.prices, answer);
     if (r == 0 && !json)
         (void)err_set(e, -ENOMEM, "no memory for what was moved");
-    for (size_t i = 0; i < l.n; i++)
-        free(l.lines[i].name);
-    free(l.lines);
+    for (unsigned part = 0; part < PART_N; part++)
+        keys_free_all(&l.parts[part]);
     return json;
 }
 

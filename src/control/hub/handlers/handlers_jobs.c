@@ -343,10 +343,12 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
         return;
     }
     if (members) {
-        job_members_hear(members, node->spec.meta.name, &said, rq->now);
+        job_members_hear(members, node->spec.meta.name,
+            &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
         job->heard_at = rq->now;
     } else {
-        (void)job_members_hear_late(&job->members, node->spec.meta.name, &said, rq->now);
+        (void)job_members_hear_late(&job->members, node->spec.meta.name, said.run,
+            &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
     }
     if (said.ended)
         job_runs_note(job, rq->now);

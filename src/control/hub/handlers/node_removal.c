@@ -76,7 +76,7 @@ static bool has_only_enrolled(const struct removal *rm, const struct model_node 
 static void give_back(
     struct removal *rm, struct deletions *d, const struct model_node *node, struct token_write *ret)
 {
-    struct model_token *t = model_find_token(rm->reply.h->model, &node->token);
+    const struct model_token *t = model_find_token(rm->reply.h->model, &node->token);
 
     if (!rm->is_leaving || !t || t->n_given_back >= GIVEN_BACK_MAX ||
         !has_only_enrolled(rm, node) || d->n == sizeof(d->ops) / sizeof(*d->ops))
@@ -86,7 +86,7 @@ static void give_back(
         return;
     d->ops[d->n++] = ret->op;
     if (rm->reply.n_tries == 0)
-        t->n_given_back++;
+        model_count_given_back(t);
 }
 
 static const struct model_node *find(const struct removal *rm)

@@ -120,9 +120,9 @@ void job_members_set_nnodes(struct job_members *m, const char *name, const char 
 /* ---- whose commands are there --------------------------------------------------------------- */
 
 void job_members_hear(
-    struct job_members *m, const char *name, const struct presence_request *said, nsec_t now)
+    struct job_members *m, const char *name, const struct job_word *word, nsec_t now)
 {
-    nsec_t due = now + 3 * said->every_seconds * NSEC_PER_SEC + JOB_MEMBERS_GRACE;
+    nsec_t due = now + 3 * word->every_seconds * NSEC_PER_SEC + JOB_MEMBERS_GRACE;
     json_t *commands;
 
     if (!m->commands)
@@ -131,12 +131,12 @@ void job_members_hear(
         (void)json_object_set_new(m->commands, name, json_object());
     commands = json_object_get(m->commands, name);
     job_members_add(m, name);
-    if (!json_object_get(commands, said->command) &&
+    if (!json_object_get(commands, word->command) &&
         json_object_size(commands) >= JOB_MEMBERS_COMMANDS_MAX)
         return;
-    (void)json_object_set_new(commands, said->command,
+    (void)json_object_set_new(commands, word->command,
         json_pack("{s:I, s:I, s:b}", "heard", (json_int_t)now, "due", (json_int_t)due, "ended",
-            (int)said->ended));
+            (int)word->ended));
 }
 
 /* How the commands of one member are. */
@@ -273,13 +273,13 @@ static json_t *lost_for(const struct job_members *m, const char *asker, nsec_t n
 
 /* ---- who has ended --------------------------------------------------------------------------- */
 
-bool job_members_hear_late(
-    struct job_members *m, const char *name, const struct presence_request *said, nsec_t now)
+bool job_members_hear_late(struct job_members *m, const char *name, const char *run,
+    const struct job_word *word, nsec_t now)
 {
-    if (!said->ended || strcmp(said->run, m->before) != 0 || now >= m->kept_until ||
+    if (!word->ended || strcmp(run, m->before) != 0 || now >= m->kept_until ||
         !json_object_get(m->kept, name))
         return false;
-    job_members_hear(m, name, said, now);
+    job_members_hear(m, name, word, now);
     return true;
 }
 

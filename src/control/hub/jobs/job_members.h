@@ -32,7 +32,6 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "hub/record/request.h"
 
 struct str;
 
@@ -145,9 +144,16 @@ bool job_members_is_full(const struct job_members *m, const char *name, unsigned
  */
 bool job_members_names(const struct job_members *m, nsec_t now, char *ret, size_t cap);
 
+/** What a command says of itself. */
+struct job_word {
+    const char *command;    /* what it calls itself, as no other one does; borrowed */
+    uint32_t every_seconds; /* it says so again after this time */
+    bool ended;             /* it has ended, and nobody is to wait for it */
+};
+
 /** job_members_hear() - a command of @name says how it is; who says so has come. */
 void job_members_hear(
-    struct job_members *m, const char *name, const struct presence_request *said, nsec_t now);
+    struct job_members *m, const char *name, const struct job_word *word, nsec_t now);
 
 /**
  * job_members_hear_late() - a command of @name says of the run before that it has ended
@@ -156,8 +162,8 @@ void job_members_hear(
  *
  * Return: false: it is not that run, or it was not awaited.
  */
-bool job_members_hear_late(
-    struct job_members *m, const char *name, const struct presence_request *said, nsec_t now);
+bool job_members_hear_late(struct job_members *m, const char *name, const char *run,
+    const struct job_word *word, nsec_t now);
 
 /** job_members_ended_on() - a member whose command has ended beside those that are there now, and
  * of which no other one is there; lent, NULL: none is known. */

@@ -14,10 +14,9 @@
 static void hear(
     struct job_members *m, const char *member, const char *command, bool ended, int at_s)
 {
-    struct presence_request said = {.every_seconds = 3, .ended = ended};
+    const struct job_word word = {.command = command, .every_seconds = 3, .ended = ended};
 
-    (void)snprintf(said.command, sizeof(said.command), "%s", command);
-    job_members_hear(m, member, &said, at_s * NSEC_PER_SEC);
+    job_members_hear(m, member, &word, at_s * NSEC_PER_SEC);
 }
 
 static void check_as(const char *asker, struct job_members *m, int at_s, const char *all)

@@ -268,10 +268,9 @@ static void test_quiet(void **state)
 
 static void hear(struct job *job, const char *name, bool ended)
 {
-    struct presence_request said = {.every_seconds = 3, .ended = ended};
+    const struct job_word word = {.command = name, .every_seconds = 3, .ended = ended};
 
-    (void)snprintf(said.command, sizeof(said.command), "%s", name);
-    job_members_hear(&job->members, name, &said, now);
+    job_members_hear(&job->members, name, &word, now);
 }
 
 /* A run that all its commands have left is over, however they have left it. */
@@ -389,14 +388,10 @@ static void test_a_run_that_has_ended_somewhere(void **state)
     f->broken = "train.1";
     assert_int_equal(join(f, "train")->record.run, 2);
     /* It says of the run before that it has ended, as it could not while the hub was away. */
-    assert_false(job_members_hear_late(&job->members, "b",
-        &(struct presence_request){
-            .run = "train.0", .command = "b", .every_seconds = 3, .ended = true},
-        now));
-    assert_true(job_members_hear_late(&job->members, "b",
-        &(struct presence_request){
-            .run = "train.1", .command = "b", .every_seconds = 3, .ended = true},
-        now));
+    assert_false(job_members_hear_late(&job->members, "b", "train.0",
+        &(struct job_word){.command = "b", .every_seconds = 3, .ended = true}, now));
+    assert_true(job_members_hear_late(&job->members, "b", "train.1",
+        &(struct job_word){.command = "b", .every_seconds = 3, .ended = true}, now));
     tick(f, 0);
     assert_string_equal(job->record.ended_on, "b");
     check_over(f, "train.2",

@@ -491,6 +491,11 @@ void model__remove_network(struct model_network *net)
     list_add_tail(&net->model->removed, &net->reap);
 }
 
+void model_count_given_back(const struct model_token *t)
+{
+    ((struct model_token *)t)->n_given_back++;
+}
+
 void model_retire(const struct model_network *net)
 {
     writable_network(net)->is_retired = true;

@@ -160,7 +160,7 @@ struct model_token {
     struct htab_link link;      /* in the model's tokens */
     struct token_hash hash;     /* of the secret */
     struct token_record record; /* as stored */
-    unsigned n_given_back;      /* uses, since the start: of members that had only enrolled */
+    unsigned n_given_back;      /* uses, since the start: as model_count_given_back() was told */
     uint64_t revision;          /* of its key */
 };
 
@@ -266,6 +266,9 @@ void model_reap(const struct model_node *node);
 
 /** model_reap_network() - free a removed network, with its removed nodes. */
 void model_reap_network(const struct model_network *net);
+
+/** model_count_given_back() - a use of the token was given back: its member had only enrolled. */
+void model_count_given_back(const struct model_token *t);
 
 /** model_retire() - the network is not served here any more, until the hub is started again. */
 void model_retire(const struct model_network *net);

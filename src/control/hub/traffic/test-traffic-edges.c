@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <cmocka.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ static enum traffic_voice voice_of(const void *ctx, const char *name)
 struct settled {
     struct traffic_node nodes[SAYINGS_MAX];
     size_t n;
-    struct traffic_edges *edges;
+    struct traffic_edges edges;
 };
 
 static struct traffic_node *node_of(struct settled *s, const char *name)
@@ -48,8 +49,6 @@ static struct traffic_node *node_of(struct settled *s, const char *name)
 
 static void settle(struct settled *s, const struct saying *sayings)
 {
-    struct traffic_facts facts = {.voice = voice_of};
-
     s->n = 0;
     for (size_t i = 0; i < SAYINGS_MAX && sayings[i].node; i++) {
         struct traffic_flow *flow = traffic_at(&node_of(s, sayings[i].node)->traffic, 7,
@@ -58,12 +57,12 @@ static void settle(struct settled *s, const struct saying *sayings)
         assert_non_null(flow);
         traffic_add(flow, sayings[i].sent, sayings[i].received);
     }
-    assert_int_equal(traffic_edges_make(s->nodes, s->n, &facts, &s->edges), 0);
+    assert_int_equal(traffic_edges_make(&s->edges, s->nodes, s->n, voice_of, NULL), 0);
 }
 
 static void forget(struct settled *s)
 {
-    traffic_edges_free(s->edges);
+    free(s->edges.rows);
     for (size_t i = 0; i < s->n; i++)
         traffic_deinit(&s->nodes[i].traffic);
 }
@@ -75,8 +74,8 @@ static const char *text_of(const struct settled *s, char *buf, size_t cap)
     size_t len = 0;
 
     buf[0] = '\0';
-    for (size_t i = 0; i < s->edges->n; i++) {
-        const struct traffic_row *r = &s->edges->rows[i];
+    for (size_t i = 0; i < s->edges.n; i++) {
+        const struct traffic_row *r = &s->edges.rows[i];
 
         len += (size_t)snprintf(buf + len, cap - len, "%s>%s/%s/%s=%.1f%s ", r->from, r->to, r->job,
             path_kind_names[r->path], (double)r->bytes / MB,
@@ -84,8 +83,8 @@ static const char *text_of(const struct settled *s, char *buf, size_t cap)
             : r->word == TRAFFIC_WORD_ONE ? "?"
                                           : "...");
     }
-    for (size_t i = 0; i < s->edges->n_disputes; i++) {
-        const struct traffic_dispute *d = &s->edges->disputes[i];
+    for (size_t i = 0; i < s->edges.n_disputes; i++) {
+        const struct traffic_dispute *d = &s->edges.disputes[i];
 
         len += (size_t)snprintf(buf + len, cap - len, "!%s>%s/%s:%.0f,%.0f ", d->from, d->to,
             d->job, (double)d->sent / MB, (double)d->received / MB);
@@ -169,10 +168,10 @@ static void test_greatest(void **state)
     uint64_t sum = 0;
 
     settle(&s, sayings);
-    for (size_t i = 0; i < s.edges->n; i++)
-        sum += s.edges->rows[i].bytes;
-    assert_int_equal(s.edges->n_disputes, 1);
-    assert_int_equal(sum, s.edges->disputes[0].counted);
+    for (size_t i = 0; i < s.edges.n; i++)
+        sum += s.edges.rows[i].bytes;
+    assert_int_equal(s.edges.n_disputes, 1);
+    assert_int_equal(sum, s.edges.disputes[0].counted);
     assert_true(sum > 2 * TRAFFIC_BYTES_MAX);
     forget(&s);
 }

@@ -24,12 +24,8 @@ enum end {
 
 /* What one end says of one direction, job and path. */
 struct claim {
-    const char *from; /* borrowed, like @to and @job */
-    const char *to;
-    const char *job;
-    enum path_kind path;
-    enum end end; /* that says so */
-    uint64_t bytes;
+    struct traffic_row row; /* its word is not known yet */
+    enum end end;           /* that says so */
 };
 
 /* What both ends say of one job. */
@@ -47,36 +43,25 @@ struct direction {
     enum traffic_word word;
     bool is_mute;           /* the other end is in no job */
     uint64_t others[END_N]; /* what each end has not told apart */
-};
-
-/* What is worked with. */
-struct settling {
-    const struct traffic_node *nodes; /* in the order of names */
-    size_t n_nodes;
-    const struct traffic_facts *facts; /* of the others */
     struct traffic_edges *edges;
 };
 
 const char *const traffic_word_names[TRAFFIC_WORD_N] = {"both", "one", "waiting"};
 
-void traffic_edges_free(struct traffic_edges *edges)
-{
-    if (edges)
-        free(edges->rows);
-    free(edges);
-}
-
 /* ---- what they say -------------------------------------------------------------------------- */
 
-static int compare_claims(const void *a, const void *b)
+/* Of rows, and of the claims that begin with one. */
+static int compare_rows(const void *a, const void *b)
 {
-    const struct claim *x = a;
-    const struct claim *y = b;
+    const struct traffic_row *x = a;
+    const struct traffic_row *y = b;
     int order = strcmp(x->from, y->from);
 
     if (order == 0)
         order = strcmp(x->to, y->to);
-    return order != 0 ? order : strcmp(x->job, y->job);
+    if (order == 0)
+        order = strcmp(x->job, y->job);
+    return order != 0 ? order : (int)x->path - (int)y->path;
 }
 
 /* What a node claims, and what it has not told apart. Return: how many are in @ret, at most two for
@@ -92,9 +77,11 @@ static size_t claims_of(struct traffic_node *node, struct claim *ret)
         const char *job = f->peer[0] ? f->job : "";
 
         if (f->sent > 0)
-            ret[n++] = (struct claim){node->name, f->peer, job, f->path, END_SENDER, f->sent};
+            ret[n++] =
+                (struct claim){{node->name, f->peer, job, f->path, .bytes = f->sent}, END_SENDER};
         if (f->received > 0 && f->peer[0])
-            ret[n++] = (struct claim){f->peer, node->name, job, f->path, END_RECEIVER, f->received};
+            ret[n++] = (struct claim){
+                {f->peer, node->name, job, f->path, .bytes = f->received}, END_RECEIVER};
         if (f->peer[0])
             continue;
         node->others[END_SENDER] = traffic_total(node->others[END_SENDER], f->sent);
@@ -105,15 +92,17 @@ static size_t claims_of(struct traffic_node *node, struct claim *ret)
 
 static void add_words(struct words *w, const struct claim *c)
 {
-    w->by_path[c->end][c->path] = traffic_total(w->by_path[c->end][c->path], c->bytes);
-    w->sum[c->end] = traffic_total(w->sum[c->end], c->bytes);
+    uint64_t *of_path = &w->by_path[c->end][c->row.path];
+
+    *of_path = traffic_total(*of_path, c->row.bytes);
+    w->sum[c->end] = traffic_total(w->sum[c->end], c->row.bytes);
 }
 
 /* The words of the job of claim @i. Return: where the next job's claims begin. */
 static size_t words_of_job(const struct direction *d, size_t i, struct words *ret)
 {
-    *ret = (struct words){.job = d->claims[i].job};
-    for (; i < d->n && strcmp(d->claims[i].job, ret->job) == 0; i++)
+    *ret = (struct words){.job = d->claims[i].row.job};
+    for (; i < d->n && strcmp(d->claims[i].row.job, ret->job) == 0; i++)
         add_words(ret, &d->claims[i]);
     return i;
 }
@@ -127,20 +116,21 @@ static int compare_nodes(const void *a, const void *b)
 }
 
 /* Who bears the direction out. */
-static void find_word(const struct settling *s, struct direction *d)
+static void find_word(struct direction *d, const struct traffic_node *nodes, size_t n,
+    traffic_voice_fn voice, const void *ctx)
 {
-    const char *names[END_N] = {[END_SENDER] = d->claims[0].from, [END_RECEIVER] = d->claims[0].to};
+    const char *names[END_N] = {
+        [END_SENDER] = d->claims[0].row.from, [END_RECEIVER] = d->claims[0].row.to};
     enum traffic_voice voices[END_N] = {TRAFFIC_VOICE_MUTE, TRAFFIC_VOICE_MUTE};
     enum traffic_voice silent;
 
     for (unsigned k = 0; k < END_N; k++) {
-        const struct traffic_node *node =
-            bsearch(names[k], s->nodes, s->n_nodes, sizeof(*node), compare_nodes);
+        const struct traffic_node *node = bsearch(names[k], nodes, n, sizeof(*node), compare_nodes);
 
         if (node)
             voices[k] = TRAFFIC_VOICE_REPORTED;
         else if (names[k][0])
-            voices[k] = s->facts->voice(s->facts->ctx, names[k]);
+            voices[k] = voice(ctx, names[k]);
         d->others[k] = node ? node->others[k] : 0;
     }
     silent =
@@ -184,9 +174,9 @@ static uint64_t count(const struct direction *d, const struct words *w)
 }
 
 /* Return: it is one. */
-static bool find_dispute(
-    struct traffic_edges *edges, const struct direction *d, const struct words *w, uint64_t counted)
+static bool find_dispute(const struct direction *d, const struct words *w, uint64_t counted)
 {
+    struct traffic_edges *edges = d->edges;
     uint64_t sent = w->sum[END_SENDER];
     uint64_t received = w->sum[END_RECEIVER];
 
@@ -195,20 +185,20 @@ static bool find_dispute(
             received <= borne_out_by(d, w, END_SENDER) + TRAFFIC_DISPUTE_BYTES))
         return false;
     if (edges->n_disputes < TRAFFIC_DISPUTES_MAX)
-        edges->disputes[edges->n_disputes++] = (struct traffic_dispute){.from = d->claims[0].from,
-            .to = d->claims[0].to,
-            .job = w->job,
-            .sent = sent,
-            .received = received,
-            .counted = counted};
+        edges->disputes[edges->n_disputes++] =
+            (struct traffic_dispute){.from = d->claims[0].row.from,
+                .to = d->claims[0].row.to,
+                .job = w->job,
+                .sent = sent,
+                .received = received,
+                .counted = counted};
     return true;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 /* @bytes of them for that job, on the paths that @w has, and in their proportion. */
-static int add_rows(
-    struct traffic_edges *edges, const struct direction *d, const struct words *w, uint64_t bytes)
+static void add_rows(const struct direction *d, const struct words *w, uint64_t bytes)
 {
     enum end end = w->sum[END_SENDER] > 0 ? END_SENDER : END_RECEIVER;
     const uint64_t *by_path = w->by_path[end];
@@ -227,113 +217,77 @@ static int add_rows(
             most = k;
     }
     parts[most] += rest;
-    for (unsigned k = 0; k < PATH_KIND_N; k++) {
-        struct traffic_row *rows;
-
-        if (parts[k] == 0)
-            continue;
-        rows = sorted_open(edges->rows, edges->n, sizeof(*rows), edges->n, &edges->cap);
-        if (!rows)
-            return -ENOMEM;
-        edges->rows = rows;
-        rows[edges->n++] = (struct traffic_row){.from = d->claims[0].from,
-            .to = d->claims[0].to,
-            .job = w->job,
-            .path = (enum path_kind)k,
-            .word = d->word,
-            .bytes = parts[k]};
-    }
-    return 0;
+    for (unsigned k = 0; k < PATH_KIND_N; k++)
+        if (parts[k] > 0)
+            d->edges->rows[d->edges->n++] = (struct traffic_row){.from = d->claims[0].row.from,
+                .to = d->claims[0].row.to,
+                .job = w->job,
+                .path = (enum path_kind)k,
+                .word = d->word,
+                .bytes = parts[k]};
 }
 
-/* What of the @left bytes that no job is counted for yet is this one's. */
-static uint64_t count_job(const struct direction *d, const struct words *w, uint64_t left)
+static void settle(const struct direction *d)
 {
-    return w->job[0] == '\0' || d->is_mute ? 0 : lesser(count(d, w), left);
-}
-
-static int settle(const struct settling *s, struct direction *d)
-{
+    uint64_t left = count(d, &d->all); /* that no job is counted for yet */
+    bool is_disputed = find_dispute(d, &d->all, left);
+    struct words none = d->all;
     struct words w;
-    uint64_t counted;
-    uint64_t left;
-    bool is_disputed;
-    int r;
 
-    d->all.job = "";
-    for (size_t i = 0; i < d->n; i++)
-        add_words(&d->all, &d->claims[i]);
-    find_word(s, d);
-    counted = left = count(d, &d->all);
-    is_disputed = find_dispute(s->edges, d, &d->all, counted);
     for (size_t i = 0; i < d->n;) {
         uint64_t part;
 
         i = words_of_job(d, i, &w);
-        part = count_job(d, &w, left);
+        if (w.job[0] == '\0') {
+            none = w;
+            continue;
+        }
+        part = d->is_mute ? 0 : lesser(count(d, &w), left);
         left -= part;
-        if (w.job[0] && !is_disputed)
-            (void)find_dispute(s->edges, d, &w, part);
+        if (!is_disputed)
+            (void)find_dispute(d, &w, part);
+        add_rows(d, &w, part);
     }
-    /* What no job is counted for comes first, as in the order of names. */
-    (void)words_of_job(d, 0, &w);
-    r = add_rows(s->edges, d, w.job[0] ? &d->all : &w, left);
-    for (size_t i = 0; r == 0 && i < d->n;) {
-        uint64_t part;
-
-        i = words_of_job(d, i, &w);
-        part = count_job(d, &w, counted);
-        counted -= part;
-        r = add_rows(s->edges, d, &w, part);
-    }
-    return r;
+    add_rows(d, &none, left);
 }
 
 /* ---- a whole day ---------------------------------------------------------------------------- */
 
-/* From claims, which are put in order, to rows and disputes. 0 or -ENOMEM. */
-static int settle_all(const struct settling *s, struct claim *claims, size_t n)
+int traffic_edges_make(struct traffic_edges *ret, struct traffic_node *nodes, size_t n,
+    traffic_voice_fn voice, const void *ctx)
 {
-    int r = 0;
-
-    qsort(claims, n, sizeof(*claims), compare_claims);
-    for (size_t i = 0, end; r == 0 && i < n; i = end) {
-        struct direction d = {.claims = claims + i};
-
-        for (end = i + 1; end < n && strcmp(claims[i].from, claims[end].from) == 0 &&
-                          strcmp(claims[i].to, claims[end].to) == 0;
-             end++)
-            continue;
-        d.n = end - i;
-        r = settle(s, &d);
-    }
-    return r;
-}
-
-int traffic_edges_make(struct traffic_node *nodes, size_t n, const struct traffic_facts *facts,
-    struct traffic_edges **ret)
-{
-    struct traffic_edges *edges = calloc(1, sizeof(*edges));
-    struct settling s = {.nodes = nodes, .n_nodes = n, .facts = facts, .edges = edges};
     struct claim *claims;
     size_t n_claims = 0;
-    int r = -ENOMEM;
 
+    *ret = (struct traffic_edges){.n = 0};
     qsort(nodes, n, sizeof(*nodes), compare_nodes);
     for (size_t i = 0; i < n; i++)
         n_claims += 2 * nodes[i].traffic.n;
     claims = calloc(n_claims + 1, sizeof(*claims));
+    /* A claim's path has a row of its job, and one of no job, at most. */
+    ret->rows = calloc(2 * n_claims + 1, sizeof(*ret->rows));
+    if (!claims || !ret->rows) {
+        free(claims);
+        free(ret->rows);
+        return -ENOMEM;
+    }
     n_claims = 0;
-    for (size_t i = 0; claims && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         n_claims += claims_of(&nodes[i], claims + n_claims);
-    if (edges && claims)
-        r = settle_all(&s, claims, n_claims);
+    qsort(claims, n_claims, sizeof(*claims), compare_rows);
+    for (size_t i = 0; i < n_claims;) {
+        struct direction d = {.claims = claims + i, .all.job = "", .edges = ret};
+
+        for (; i < n_claims && strcmp(d.claims->row.from, claims[i].row.from) == 0 &&
+               strcmp(d.claims->row.to, claims[i].row.to) == 0;
+             i++, d.n++)
+            add_words(&d.all, &claims[i]);
+        find_word(&d, nodes, n, voice, ctx);
+        settle(&d);
+    }
+    qsort(ret->rows, ret->n, sizeof(*ret->rows), compare_rows);
     free(claims);
-    if (r != 0)
-        traffic_edges_free(edges);
-    else
-        *ret = edges;
-    return r;
+    return 0;
 }
 
 /* ---- reading day by day from the store ------------------------------------------------------- */
@@ -385,16 +339,15 @@ static enum traffic_voice absent_voice(const void *ctx, const char *name)
 /* All records of the day have been read. */
 static int end_day(struct walk *w)
 {
-    struct traffic_facts facts = {.voice = absent_voice, .ctx = w};
-    struct traffic_edges *edges;
+    struct traffic_edges edges;
     int r;
 
     if (w->n_nodes == 0)
         return 0;
-    r = traffic_edges_make(w->nodes, w->n_nodes, &facts, &edges);
+    r = traffic_edges_make(&edges, w->nodes, w->n_nodes, absent_voice, w);
     if (r == 0) {
-        w->reader.on_day(w->reader.ctx, w->day, edges);
-        traffic_edges_free(edges);
+        w->reader.on_day(w->reader.ctx, w->day, &edges);
+        free(edges.rows);
     }
     forget_day(w);
     return r;

@@ -94,30 +94,23 @@ struct traffic_dispute {
 struct traffic_edges {
     struct traffic_row *rows; /* owns; in the order of from, to, job and path */
     size_t n;
-    size_t cap;
     struct traffic_dispute disputes[TRAFFIC_DISPUTES_MAX];
     size_t n_disputes; /* of @disputes */
 };
 
-/** What has to be known of nodes that have told nothing. */
-struct traffic_facts {
-    enum traffic_voice (*voice)(const void *ctx, const char *node);
-    const void *ctx; /* borrowed */
-};
+/** What has to be known of a node that has told nothing. */
+typedef enum traffic_voice (*traffic_voice_fn)(const void *ctx, const char *node);
 
 /**
  * traffic_edges_make() - settle all that the nodes say of one day
+ * @ret:	its rows are for free(); borrows from @nodes
  * @nodes:	put in the order of their names
- * @facts:	asked about nodes that are not among @nodes
- * @ret:	gives, for traffic_edges_free(); borrows from @nodes
+ * @voice:	asked about nodes that are not among @nodes
  *
  * Return: 0 or -ENOMEM.
  */
-int traffic_edges_make(struct traffic_node *nodes, size_t n, const struct traffic_facts *facts,
-    struct traffic_edges **ret);
-
-/** traffic_edges_free() - NULL is fine. */
-void traffic_edges_free(struct traffic_edges *edges);
+int traffic_edges_make(struct traffic_edges *ret, struct traffic_node *nodes, size_t n,
+    traffic_voice_fn voice, const void *ctx);
 
 /** "both", "one", "waiting", as in JSON. */
 extern const char *const traffic_word_names[TRAFFIC_WORD_N];

@@ -68,193 +68,41 @@ struct handlers {
     bool is_announcing; /* STATE/move.json is being written */
 };
 
-/* ---- handlers_public.c ---- */
+/* ---- the rows of routes.c say which call each answers ---------------------------------------- */
 
-/**
- * handlers_health() - GET /v1/health: is the hub there, and does it take changes?
- *
- * 503 while its store does not take what is to be written; with "?live=1" 200 all the same.
- */
-void handlers_health(void *ctx, const struct request *rq, struct response *rs);
+/** A route_fn whose ctx is a struct handlers. */
+typedef void handler_fn(void *ctx, const struct request *rq, struct response *rs);
 
-/** handlers_enrol() - POST /v1/enrol: let a machine with a token in. */
-void handlers_enrol(void *ctx, const struct request *rq, struct response *rs);
+/* handlers_public.c */
+handler_fn handlers_health, handlers_enrol, handlers_leave_public, handlers_stream;
 
-/**
- * handlers_leave_public() - POST /v1/leave/{network}/{key}
- *
- * Remove the node that asks, which has no way through its tunnel.
- */
-void handlers_leave_public(void *ctx, const struct request *rq, struct response *rs);
+/* handlers_member.c */
+handler_fn handlers_watch, handlers_edges, handlers_events, handlers_report, handlers_heard,
+    handlers_leave, handlers_wg;
 
-/**
- * handlers_stream() - GET /v1/stream/{network}
- *
- * A member's datagrams in TLS, where its UDP is blocked.
- */
-void handlers_stream(void *ctx, const struct request *rq, struct response *rs);
+/* handlers_jobs.c */
+handler_fn handlers_jobs_join, handlers_jobs_list, handlers_network_jobs, handlers_jobs_get,
+    handlers_jobs_nccl, handlers_jobs_presence, handlers_jobs_end;
 
-/* ---- handlers_member.c ---- */
+/* handlers_move.c */
+handler_fn handlers_move_get, handlers_move_put;
 
-/** handlers_watch() - GET /v1/watch: a node's view, and what changes in it. */
-void handlers_watch(void *ctx, const struct request *rq, struct response *rs);
+/* handlers_admin.c */
+handler_fn handlers_networks_list, handlers_networks_add, handlers_networks_remove,
+    handlers_tokens_add, handlers_nodes_list, handlers_nodes_add, handlers_nodes_remove,
+    handlers_snapshot, handlers_metrics;
 
-/** handlers_edges() - GET /v1/networks/{network}/edges: how they are. */
-void handlers_edges(void *ctx, const struct request *rq, struct response *rs);
+/* handlers_access.c */
+handler_fn handlers_admins_list, handlers_admins_add, handlers_admins_remove,
+    handlers_admin_file_rotate, handlers_audit, handlers_tokens_list, handlers_tokens_remove,
+    handlers_backup, handlers_routes_list;
 
-/** handlers_events() - GET /v1/networks/{network}/events: what has happened to them. */
-void handlers_events(void *ctx, const struct request *rq, struct response *rs);
+/* handlers_traffic.c */
+handler_fn handlers_traffic, handlers_page;
 
-/** handlers_report() - PUT /v1/status: what a node reports. */
-void handlers_report(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_heard() - GET /v1/heard/{transaction}: has that STUN request come by UDP? */
-void handlers_heard(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_leave() - POST /v1/leave: remove the node that asks. */
-void handlers_leave(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_wg() - GET /v1/wg: a node's peers, for "wg syncconf". */
-void handlers_wg(void *ctx, const struct request *rq, struct response *rs);
-
-/* ---- handlers_jobs.c ---- */
-
-/**
- * handlers_jobs_join() - POST /v1/jobs/{job}/rendezvous
- *
- * Where a job meets; makes it, or begins a new run of it.
- */
-void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_jobs_list() - GET /v1/jobs: the jobs of the member's network. */
-void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs);
-
-/**
- * handlers_network_jobs() - GET /v1/networks/{network}/jobs
- *
- * A network's jobs, what they keep, and limits they met.
- */
-void handlers_network_jobs(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_jobs_get() - GET /v1/jobs/{job}/rendezvous: where a job meets. */
-void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_jobs_nccl() - POST /v1/jobs/{job}/nccl: what NCCL took on a node of a job. */
-void handlers_jobs_nccl(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_jobs_presence() - PUT /v1/jobs/{job}/rendezvous: a command of a job says how it is. */
-void handlers_jobs_presence(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_jobs_end() - DELETE /v1/jobs/{job}/rendezvous: a job's run is over. */
-void handlers_jobs_end(void *ctx, const struct request *rq, struct response *rs);
-
-/* ---- handlers_move.c ---- */
-
-/** handlers_move_get() - GET /v1/move: where the hub will be, and who has been told. */
-void handlers_move_get(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_move_put() - PUT /v1/move: tell all nodes where the hub will be. */
-void handlers_move_put(void *ctx, const struct request *rq, struct response *rs);
-
-/* ---- handlers_admin.c ---- */
-
-/** handlers_networks_list() - GET /v1/networks: all networks. */
-void handlers_networks_list(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_networks_add() - POST /v1/networks: make a network. */
-void handlers_networks_add(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_networks_remove() - DELETE /v1/networks/{network}: remove a network. */
-void handlers_networks_remove(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_tokens_add() - POST /v1/networks/{network}/tokens: make a join token. */
-void handlers_tokens_add(void *ctx, const struct request *rq, struct response *rs);
-
-/**
- * handlers_nodes_list() - GET /v1/networks/{network}/nodes
- *
- * A network's nodes, as the hub sees them now.
- */
-void handlers_nodes_list(void *ctx, const struct request *rq, struct response *rs);
-
-/**
- * handlers_nodes_add() - POST /v1/networks/{network}/nodes
- *
- * Add a stock WireGuard by its public key.
- */
-void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_nodes_remove() - DELETE /v1/networks/{network}/nodes/{name}: cut a node off. */
-void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_snapshot() - GET /v1/networks/{network}/snapshots/{name}: what a node sees. */
-void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_metrics() - GET /v1/metrics: counters, in Prometheus' text format. */
-void handlers_metrics(void *ctx, const struct request *rq, struct response *rs);
-
-/* ---- handlers_access.c ---- */
-
-/** handlers_admins_list() - GET /v1/admin-tokens: who may administer from afar. */
-void handlers_admins_list(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_admins_add() - POST /v1/admin-tokens: make an admin token. */
-void handlers_admins_add(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_admins_remove() - DELETE /v1/admin-tokens/{name}: end an admin token. */
-void handlers_admins_remove(void *ctx, const struct request *rq, struct response *rs);
-
-/**
- * handlers_admin_file_rotate() - POST /v1/admin-token-file
- *
- * Replace the token in STATE/admin.token.
- */
-void handlers_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_audit() - GET /v1/audit: who changed what, and who was refused. */
-void handlers_audit(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_tokens_list() - GET /v1/networks/{network}/tokens: the join tokens of a network. */
-void handlers_tokens_list(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_tokens_remove() - DELETE /v1/networks/{network}/tokens/{id}: end a join token. */
-void handlers_tokens_remove(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_backup() - POST /v1/backup: copy all that the hub keeps to STATE/backup. */
-void handlers_backup(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_routes_list() - GET /v1/routes: these calls, and who may make them. */
-void handlers_routes_list(void *ctx, const struct request *rq, struct response *rs);
-
-/* ---- handlers_traffic.c ---- */
-
-/** handlers_traffic() - GET /v1/networks/{network}/traffic: what its edges have moved, by day. */
-void handlers_traffic(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_page() - GET /v1/networks/{network}/page: the same and more, as a page for people. */
-void handlers_page(void *ctx, const struct request *rq, struct response *rs);
-
-/* ---- objects.c ---- */
-
-/** handlers_objects_list() - GET /v1/networks/{network}/objects/{kind}: all objects of a kind. */
-void handlers_objects_list(void *ctx, const struct request *rq, struct response *rs);
-
-/** handlers_objects_get() - GET /v1/networks/{network}/objects/{kind}/{name}: one object. */
-void handlers_objects_get(void *ctx, const struct request *rq, struct response *rs);
-
-/**
- * handlers_objects_put() - PUT /v1/networks/{network}/objects/{kind=Network}/{name}
- *
- * Make or change a network as given.
- */
-void handlers_objects_put(void *ctx, const struct request *rq, struct response *rs);
-
-/**
- * handlers_objects_remove() - DELETE /v1/networks/{network}/objects/{kind}/{name}
- *
- * Remove one object of any kind.
- */
-void handlers_objects_remove(void *ctx, const struct request *rq, struct response *rs);
+/* objects.c */
+handler_fn handlers_objects_list, handlers_objects_get, handlers_objects_put,
+    handlers_objects_remove;
 
 /* ---- what several of them need ---------------------------------------------------------------
  *

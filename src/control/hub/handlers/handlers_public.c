@@ -22,6 +22,7 @@
 #include "store/store.h"
 #include "wire/stream.h"
 
+/* 503 while its store does not take what is to be written; with "?live=1" 200 all the same. */
 void handlers_health(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct handlers *h = ctx;

@@ -7,9 +7,14 @@
 #include <stdint.h>
 #include <errno.h>
 #include <linux/netlink.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "net/netlink/netlink.h"
@@ -41,6 +46,21 @@ struct netlink *netns_need(void **state)
     if (!*state)
         skip();
     return *state;
+}
+
+void netns_be_alone(void)
+{
+    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int fd;
+
+    if (unshare(CLONE_NEWNET) < 0)
+        return;
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &loopback) < 0) {
+        (void)fprintf(stderr, "loopback of a new namespace: %s\n", strerror(errno));
+        abort();
+    }
+    (void)close(fd);
 }
 
 struct ip_prefix netns_prefix(const char *text)

@@ -19,5 +19,12 @@ int netns_leave(void **state);
  */
 struct netlink *netns_need(void **state);
 
+/**
+ * netns_be_alone() - for a whole program, before its tests: nobody else has ports of its loopback
+ *
+ * Without the right to make a namespace it stays in the machine's.
+ */
+void netns_be_alone(void);
+
 /** netns_prefix() - the text as a prefix; fails the test if it is none. */
 struct ip_prefix netns_prefix(const char *text);

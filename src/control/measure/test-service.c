@@ -25,6 +25,10 @@
 #include "measure/service.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
+#include "test/support/netns.h"
+
+/* Outside of the range that connections get theirs from. */
+#define PORT 7000
 
 #define SEC NSEC_PER_SEC
 
@@ -44,19 +48,6 @@ struct world {
 };
 
 /* A port that is free at all addresses of loopback. */
-static uint16_t free_port(void)
-{
-    struct sockaddr_in sin = {.sin_family = AF_INET};
-    socklen_t len = sizeof(sin);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&sin, len), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
-    (void)close(fd);
-    return ntohs(sin.sin_port);
-}
-
 /* A connection from that address of loopback to another one; -1: nobody listens. */
 static int connect_from(const struct world *w, unsigned from, unsigned to)
 {
@@ -113,7 +104,7 @@ static void begin(struct world *w, unsigned n)
         {.address = loopback(4), .name = "hub", .is_hub = true},
     };
 
-    *w = (struct world){.n = n, .port = free_port()};
+    *w = (struct world){.n = n, .port = PORT};
     for (unsigned i = 0; i < n; i++) {
         struct service_config config = {.port = w->port};
         struct ip_addr own = loopback(i + 1);
@@ -597,5 +588,6 @@ int main(void)
         cmocka_unit_test(test_a_member_that_stops_answering_is_lost),
     };
 
+    netns_be_alone();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,13 @@
 #include "mesh/snapshot/watch_event.h"
 #include "os/clock.h"
 #include "test/support/emulated.h"
+#include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 #include "wire/member_proof.h"
 #include "wire/stun.h"
+
+/* Outside of the range that connections get theirs from. */
+#define PORT 7000
 
 #define SEC NSEC_PER_SEC
 
@@ -135,20 +139,6 @@ static const struct route routes[] = {
     ROUTES_END,
 };
 
-/* A port of loopback that nobody has. */
-static uint16_t free_port(void)
-{
-    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(sin);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&sin, len), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
-    (void)close(fd);
-    return ntohs(sin.sin_port);
-}
-
 static void open_server(void)
 {
     struct server_config config = {.loop = &w.loop, .routes = routes};
@@ -221,7 +211,7 @@ static int enter(void **state)
     assert_int_equal(uv_loop_init(&w.loop), 0);
     assert_int_equal(uv_timer_init(&w.loop, &w.limit), 0);
     assert_int_equal(uv_timer_start(&w.limit, on_limit, 60000, 0), 0);
-    (void)snprintf(text, sizeof(text), "127.0.0.1:%u", free_port());
+    (void)snprintf(text, sizeof(text), "127.0.0.1:%u", PORT);
     assert_int_equal(endpoint_parse(&w.api, text, NULL), 0);
     assert_true(x25519_derive_public(&hub_secret, &hub));
     assert_true(member_proof_signer_init(&w.signer, &secret, &hub));
@@ -522,5 +512,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_hub_to_ask, enter, leave),
     };
 
+    netns_be_alone();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,7 +222,7 @@ static const char *read_log(const char *path, unsigned n)
             n_lines++;
         if (n_lines >= n)
             return text;
-        (void)usleep(10000);
+        (void)poll(NULL, 0, 10);
     }
     fail_msg("%s has not %u lines, but: %s", path, n, text);
     return NULL;

@@ -96,7 +96,7 @@ int main(void)
     keypair_unref(a.keypair);
     keypair_unref(b.keypair);
     aead_lane_free(lane);
-    noise_local_deinit(&a.local);
-    noise_local_deinit(&b.local);
+    secret_wipe(&a.local, sizeof(a.local));
+    secret_wipe(&b.local, sizeof(b.local));
     return ok ? 0 : 1;
 }

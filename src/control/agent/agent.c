@@ -524,7 +524,7 @@ static void stop(struct life *l)
         uv_close((uv_handle_t *)&l->link_poll, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     l->server = server_free(l->server);
-    link_watch_close(&l->link);
+    closep(&l->link.fd);
     reconcile_deinit(&a->reconcile);
     class_marks_forget(&a->marks);
     observe_deinit(&a->seen);

@@ -128,7 +128,7 @@ static void test_blocks_are_not_the_callers(void **state)
     int listener;
 
     (void)snprintf(place, sizeof(place), "%s/helper.sock", folder);
-    listener = unix_socket_listen(place, SOCK_STREAM);
+    listener = unix_socket_listen(place, SOCK_STREAM, 0600);
     assert_true(listener >= 0);
 
     /* Nobody has said anything yet: nothing is written, and the words name the way out. */
@@ -167,7 +167,7 @@ static void test_one_that_a_service_manager_starts(void **state)
     assert_int_equal(blocks_file_write(&rules, state_dir, NULL), 0);
     (void)snprintf(place, sizeof(place), "%s/helper.sock", folder);
     assert_int_equal(hosts_helper_find(&h, place, &rules, NULL), -ENOENT);
-    listener = unix_socket_listen(place, SOCK_STREAM);
+    listener = unix_socket_listen(place, SOCK_STREAM, 0600);
     assert_true(listener >= 0);
     first = serve_one(listener);
     assert_int_equal(hosts_helper_find(&h, place, &rules, NULL), 0);

@@ -170,7 +170,7 @@ static void kernel_close(struct engine *engine)
 {
     struct kernel *k = (struct kernel *)engine;
 
-    genl_wg_close(&k->genl);
+    netlink_close(&k->genl.nl);
     free(k);
 }
 
@@ -245,7 +245,7 @@ int engine_kernel_check(const char *interface, struct err *e)
     if (r == 0) {
         r = genl_wg_open(&genl);
         if (r == 0)
-            genl_wg_close(&genl);
+            netlink_close(&genl.nl);
         else
             (void)err_set(e, r, "this kernel's WireGuard cannot be configured");
         (void)rtnl_remove_link(&nl, link.ifindex);

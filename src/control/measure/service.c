@@ -767,7 +767,7 @@ static void listener_turn(struct service *s)
 
     keep_overlay_open(s);
     if (s->config.socket_path && s->unix_fd < 0)
-        s->unix_fd = unix_socket_listen_mode(s->config.socket_path, SOCK_STREAM, 0660);
+        s->unix_fd = unix_socket_listen(s->config.socket_path, SOCK_STREAM, 0660);
     if (!is_on)
         close_underlay(s);
     /* Nothing reports the end of a session, or that a socket can be opened now, so these are

@@ -48,7 +48,7 @@ int underlay_monitor_set_port(struct underlay_monitor *u, uint16_t port, struct 
 static void free_members(struct underlay_member *members, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        path_keys_wipe(&members[i].keys);
+        secret_wipe(&members[i].keys, sizeof(members[i].keys));
     free(members);
 }
 

@@ -7,7 +7,7 @@ void noise_local_set(struct noise_local *local, const struct x25519_secret *secr
 {
     struct x25519_secret clamped = *secret;
 
-    noise_local_deinit(local);
+    secret_wipe(local, sizeof(*local));
     if (!x25519_secret_is_none(secret)) {
         x25519_secret_clamp(&clamped);
         local->has_key = x25519_derive_public(&clamped, &local->public);
@@ -15,11 +15,6 @@ void noise_local_set(struct noise_local *local, const struct x25519_secret *secr
             local->secret = clamped;
     }
     secret_wipe(&clamped, sizeof(clamped));
-}
-
-void noise_local_deinit(struct noise_local *local)
-{
-    secret_wipe(local, sizeof(*local));
 }
 
 void noise_remote_init(struct noise_remote *remote, const struct noise_profile *profile,

@@ -29,9 +29,6 @@ struct noise_local {
  */
 void noise_local_set(struct noise_local *local, const struct x25519_secret *secret);
 
-/** noise_local_deinit() - wipe. */
-void noise_local_deinit(struct noise_local *local);
-
 /** A preshared key of both sides, mixed into the handshake; all zeroes is "none" (5.4). */
 struct noise_psk {
     uint8_t b[32];

@@ -60,12 +60,6 @@ void path__slot_plan(struct path *pp, nsec_t now)
         pp->slot.next_at = slot_after(pp, period, period << skip, now);
 }
 
-void path__slot_restart(struct path *pp, nsec_t now)
-{
-    pp->slot.backoff = 0;
-    path__slot_plan(pp, now);
-}
-
 /* ---- guessing ports -------------------------------------------------------------------------- */
 
 /*
@@ -316,11 +310,6 @@ void path__port_guess_on_used(struct path *pp, nsec_t now)
     pp->guess.again_at = nsec_min(pp->guess.again_at, now + (USED_MIN << doublings));
 }
 
-void path__port_guess_on_stable(struct path *pp)
-{
-    pp->guess.n_tried = 0;
-}
-
 /* A round has found nothing: is guessing worth it? */
 static void consider_guessing(struct path *pp, nsec_t now)
 {
@@ -445,11 +434,6 @@ void path__checks_start(struct path *pp, bool is_full, nsec_t now)
 void path__checks_stop(struct path *pp)
 {
     pp->checks.round = (struct path_round){.next_at = NSEC_NEVER};
-}
-
-void path__checks_on_found(struct path *pp)
-{
-    pp->checks.n_failed = 0;
 }
 
 /* Does the round want to ask that pair? */

@@ -163,9 +163,6 @@ void path__open(struct path *pp, const struct path_pair *pair, uint8_t hops, nse
 /** path__ping_loose() - queue a ping to an endpoint that is a guess, and so no pair. */
 void path__ping_loose(struct path *pp, uint32_t socket, const struct endpoint *remote, nsec_t now);
 
-/** path__next_transaction() - a number that no ping or nomination of this edge has had. */
-uint64_t path__next_transaction(struct path *pp);
-
 /** path__tell() - queue a NOMINATE, ACCEPT or LEAVE on a pair. */
 void path__tell(struct path *pp, const struct path_pair *pair, enum path_frame_kind kind,
     uint8_t flags, uint64_t transaction, nsec_t now);
@@ -200,9 +197,6 @@ void path__checks_restart(struct path *pp, nsec_t now);
 /** path__checks_stop() - a round that runs ends here, and counts neither way. */
 void path__checks_stop(struct path *pp);
 
-/** path__checks_on_found() - a pair is used: the rounds in vain are forgotten. */
-void path__checks_on_found(struct path *pp);
-
 /** path__checks_tick() - the round's next step, if it is due. */
 void path__checks_tick(struct path *pp, nsec_t now);
 
@@ -215,9 +209,6 @@ void path__ask_address(const struct path *pp, nsec_t now);
 
 /** path__slot_plan() - plan the next slot, when both ends try again. */
 void path__slot_plan(struct path *pp, nsec_t now);
-
-/** path__slot_restart() - the same, with no slot to be skipped any more. */
-void path__slot_restart(struct path *pp, nsec_t now);
 
 /** path__port_guess_tick() - the next part of a guess, if it is due. */
 void path__port_guess_tick(struct path *pp, nsec_t now);
@@ -233,9 +224,6 @@ bool path__owns_socket(const struct path *pp, uint32_t socket);
 
 /** path__port_guess_on_used() - a path was found: when it dies, ports may be guessed again soon. */
 void path__port_guess_on_used(struct path *pp, nsec_t now);
-
-/** path__port_guess_on_stable() - a path has lasted: guesses in vain are forgotten. */
-void path__port_guess_on_stable(struct path *pp);
 
 /** path__port_guess_end() - close the sockets that are not in use. */
 void path__port_guess_end(struct path *pp);
@@ -310,9 +298,6 @@ void path__release_relay(struct path *pp, nsec_t now);
 /** path__check_relay() - the relays of one end have changed, or their round trips: leave a lost one
  * at once, and plan to move to a better one. */
 void path__check_relay(struct path *pp, nsec_t now);
-
-/** path__relay_tick() - move to a better relay, if one has been better for long enough. */
-void path__relay_tick(struct path *pp, nsec_t now);
 
 /** path__on_relayed() - the other end has moved the edge to the relay @via: follow it. */
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now);

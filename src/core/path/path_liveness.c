@@ -80,11 +80,6 @@ void path_liveness_start(
     *l = (struct path_liveness){.next_at = now + quiet_time(facts), .agree_at = now + AGREE_AFTER};
 }
 
-void path_liveness_stop(struct path_liveness *l)
-{
-    *l = (struct path_liveness){.next_at = NSEC_NEVER};
-}
-
 void path_liveness_on_nominate(struct path_liveness *l, nsec_t now)
 {
     l->agree_at = now + AGREE_AFTER;

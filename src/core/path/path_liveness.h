@@ -69,9 +69,6 @@ bool path_traffic_is_active(const struct path_traffic *t, nsec_t now);
 void path_liveness_start(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now);
 
-/** path_liveness_stop() - none is chosen any more. */
-void path_liveness_stop(struct path_liveness *l);
-
 /** path_liveness_on_nominate() - the peer is about to use the chosen pair (again). */
 void path_liveness_on_nominate(struct path_liveness *l, nsec_t now);
 

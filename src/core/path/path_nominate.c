@@ -188,12 +188,6 @@ void path__check_relay(struct path *pp, nsec_t now)
         move_to_relay(pp, &best, "another relay is quicker for both; through that");
 }
 
-void path__relay_tick(struct path *pp, nsec_t now)
-{
-    if (now >= pp->relay.move_at)
-        path__check_relay(pp, now);
-}
-
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now)
 {
     struct paths_item *item;
@@ -346,7 +340,7 @@ static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
     pp->choice.pair = pair->id;
     pp->choice.mtu = 0;
     pp->choice.since = now;
-    path__checks_on_found(pp);
+    pp->checks.n_failed = 0;
     path__port_guess_on_used(pp, now);
     if (pp->choice.has_left)
         pp->choice.stay_until = now + double_time(STAY_MIN, pp->choice.n_returns++, STAY_MAX);
@@ -387,12 +381,12 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
 
     pp->choice.sent.pair = pp->choice.received.pair = 0;
     if (pp->choice.pair != 0 && now - pp->choice.since >= STABLE_FOR)
-        path__port_guess_on_stable(pp);
+        pp->guess.n_tried = 0;
     pp->choice.pair = 0;
     pp->choice.mtu = 0;
     pp->choice.since = now;
     pp->choice.choose_at = NSEC_NEVER;
-    path_liveness_stop(&pp->liveness);
+    pp->liveness = (struct path_liveness){.next_at = NSEC_NEVER};
     if (why)
         pp->owner->counters.switches++;
     remember_first(pp);
@@ -447,8 +441,8 @@ static void leave_dead(struct path *pp, struct path_pair *pair, const char *word
 /* Sent twice, because one may be lost. */
 static void tell_leave(struct path *pp, const struct path_pair *pair, uint8_t flags, nsec_t now)
 {
-    path__tell(pp, pair, PATH_FRAME_LEAVE, flags, path__next_transaction(pp), now);
-    path__tell(pp, pair, PATH_FRAME_LEAVE, flags, path__next_transaction(pp), now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, flags, ++pp->sending.transaction, now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, flags, ++pp->sending.transaction, now);
 }
 
 void path__chosen_tick(struct path *pp, nsec_t now)
@@ -517,7 +511,7 @@ static void send_nomination(struct path *pp, struct path_pair *pair, nsec_t now)
 static void nominate(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     pp->choice.sent =
-        (struct path_nomination){.pair = pair->id, .transaction = path__next_transaction(pp)};
+        (struct path_nomination){.pair = pair->id, .transaction = ++pp->sending.transaction};
     send_nomination(pp, pair, now);
 }
 
@@ -527,7 +521,7 @@ void path__settle(struct path *pp, struct path_pair *pair, nsec_t now)
         nominate(pp, pair, now);
         return;
     }
-    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, path__next_transaction(pp), now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->sending.transaction, now);
     path__use_relay(pp, "the other end has left the direct path; through the relay again", now);
 }
 

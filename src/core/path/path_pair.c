@@ -382,11 +382,6 @@ static struct paths_item *queue_frame(
     return item;
 }
 
-uint64_t path__next_transaction(struct path *pp)
-{
-    return ++pp->sending.transaction;
-}
-
 /* NULL: no memory. */
 static struct paths_item *queue_ping(
     struct path *pp, uint32_t socket, const struct endpoint *remote, nsec_t now)
@@ -395,7 +390,7 @@ static struct paths_item *queue_ping(
 
     if (!item)
         return NULL;
-    item->frame.transaction = path__next_transaction(pp);
+    item->frame.transaction = ++pp->sending.transaction;
     item->frame.clock = (uint64_t)now;
     if (pp->choice.is_moved)
         item->frame.flags |= PATH_FRAME_MOVED;
@@ -467,7 +462,7 @@ bool path__probe(
     /* What a relay passes on to this node has to fit, too. */
     if (pp->peer.is_relay)
         item->frame.flags |= PATH_FRAME_WHOLE;
-    item->frame.transaction = path__next_transaction(pp);
+    item->frame.transaction = ++pp->sending.transaction;
     item->frame.clock = (uint64_t)now;
     *ret_probe = pp->sending.transaction;
     return true;

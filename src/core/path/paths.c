@@ -60,7 +60,7 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
 
 static void path_free(struct path *pp)
 {
-    path_keys_wipe(&pp->keys);
+    secret_wipe(&pp->keys, sizeof(pp->keys));
     free(pp->pairs.items);
     free(pp->guess.present);
     free(pp);
@@ -254,7 +254,8 @@ void paths_tick(struct paths *p, nsec_t now)
         path__slot_tick(pp, now);
         path__checks_tick(pp, now);
         path__port_guess_tick(pp, now);
-        path__relay_tick(pp, now);
+        if (now >= pp->relay.move_at)
+            path__check_relay(pp, now);
         path_rearm(pp);
     }
 }
@@ -369,6 +370,13 @@ void paths_on_frame(
     path_rearm(pp);
 }
 
+/* The next slot, with none to be skipped any more. */
+static void slot_restart(struct path *pp, nsec_t now)
+{
+    pp->slot.backoff = 0;
+    path__slot_plan(pp, now);
+}
+
 void paths_on_traffic(
     struct paths *p, const struct x25519_public *key, uint64_t rx, uint64_t tx, nsec_t now)
 {
@@ -381,7 +389,7 @@ void paths_on_traffic(
         struct path_liveness_facts facts = path__liveness_facts(pp, now);
 
         path_liveness_on_data(&pp->liveness, &facts, now);
-        path__slot_restart(pp, now);
+        slot_restart(pp, now);
         if (pp->choice.pair == 0)
             path__checks_start(pp, true, now);
     }
@@ -426,7 +434,7 @@ void paths_on_relay(struct paths *p, bool usable, nsec_t now)
     if (p->relay_is_usable == usable)
         return;
     p->relay_is_usable = usable;
-    for_each_path(p, path__slot_restart, now);
+    for_each_path(p, slot_restart, now);
 }
 
 void paths_leave_sockets(struct paths *p, nsec_t now)

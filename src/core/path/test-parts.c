@@ -403,7 +403,7 @@ static void test_liveness_events(void **state)
     assert_int_equal(l.next_at, T0 + 10003 * MS);
     path_liveness_on_data(&l, &facts, T0 + 4 * MS);
     assert_int_equal(l.next_at, T0 + 4 * MS);
-    path_liveness_stop(&l);
+    l = (struct path_liveness){.next_at = NSEC_NEVER};
     path_liveness_suspect(&l, T0 + 5 * MS);
     path_liveness_on_data(&l, &facts, T0 + 5 * MS);
     assert_int_equal(path_liveness_tick(&l, &facts, T0 + 3600000 * MS), PATH_LIVENESS_WAIT);

@@ -51,7 +51,7 @@ static bool try_peer(struct search *s, struct router_node *peer)
     if (peer == s->sender || peer->tried == s->id)
         return false;
     peer->tried = s->id;
-    if (router__is_blocked(s->router, s->sender, peer))
+    if (router__find_block(s->router, s->sender, peer))
         return false;
     s->tried++;
     return is_initiation_for(&peer->key, s->msg);

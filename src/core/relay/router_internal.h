@@ -106,8 +106,8 @@ struct router_node *router__node_of(struct lease_party *party);
 struct router_node *router__sender(
     const struct router *r, const struct endpoint *from, uint64_t before);
 
-/** router__is_blocked() - under `changing`. */
-bool router__is_blocked(
+/** router__find_block() - what keeps them apart; NULL: nothing. Under `changing`. */
+struct router_block *router__find_block(
     const struct router *r, const struct router_node *a, const struct router_node *b);
 
 /** router__pass() - the verdict: not the relay's. */

@@ -98,7 +98,7 @@ static uint64_t pair_hash(const struct router *r, uint32_t low, uint32_t high)
     return hash_u64(r->blocks.seed, (uint64_t)high << 32 | low);
 }
 
-static struct router_block *find_block(
+struct router_block *router__find_block(
     const struct router *r, const struct router_node *a, const struct router_node *b)
 {
     const struct router_node *low = a->leases.id < b->leases.id ? a : b;
@@ -112,12 +112,6 @@ static struct router_block *find_block(
             return block;
     }
     return NULL;
-}
-
-bool router__is_blocked(
-    const struct router *r, const struct router_node *a, const struct router_node *b)
-{
-    return find_block(r, a, b) != NULL;
 }
 
 static int add_block(struct router *r, struct router_node *a, struct router_node *b)
@@ -156,7 +150,7 @@ int router_edge_set_blocked(
     int e = 0;
 
     (void)pthread_mutex_lock(&r->changing);
-    block = find_block(r, a, b);
+    block = router__find_block(r, a, b);
     if (block && !blocked) {
         remove_block(r, block);
     } else if (!block && blocked) {

@@ -47,11 +47,6 @@ bool path_keys_derive(struct path_keys *ret, const struct x25519_secret *secret,
     return true;
 }
 
-void path_keys_wipe(struct path_keys *k)
-{
-    secret_wipe(k, sizeof(*k));
-}
-
 /* ---- fields --------------------------------------------------------------------------------- */
 
 static void encode_body(const struct path_frame *f, uint8_t out[static PATH_FRAME_BODY])

@@ -82,9 +82,6 @@ struct path_frame {
 bool path_keys_derive(struct path_keys *ret, const struct x25519_secret *secret,
     const struct x25519_public *own, const struct x25519_public *peer);
 
-/** path_keys_wipe() - overwrite. */
-void path_keys_wipe(struct path_keys *k);
-
 /**
  * path_frame_seal() - make a datagram
  * @nonce:	random, fresh

@@ -89,14 +89,15 @@ static bool stun_may_answer(struct stun_server *s, const struct stun_request *re
 static void stun_answer(struct stun_server *s, struct port_tx *tx, const struct udp_run *run,
     const struct stun_request *req)
 {
-    uint8_t *out = port_tx_space(tx, STUN_ANSWER_MAX);
+    uint8_t *out = tx->space + tx->space_used;
     struct udp_run reply = {.buf = out, .path = run->path};
 
     stun_heard_add(&s->heard, &req->id, &run->path.remote, tx->now);
-    if (!out) {
+    if (STUN_ANSWER_MAX > PORT_TX_SPACE - tx->space_used) {
         drop_count(tx->drops, DROP_NO_BUFFER, 1);
         return;
     }
+    tx->space_used += STUN_ANSWER_MAX;
     reply.len = (uint32_t)stun_encode_answer(req, &run->path.remote, out);
     reply.seg = (uint16_t)reply.len;
     if (!stun_may_answer(s, req, &reply, run, tx->now)) {

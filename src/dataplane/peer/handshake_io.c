@@ -377,7 +377,7 @@ static struct peer *take(struct port *p, const struct handshake_msg *m, nsec_t n
 
 bool handshake_io_take_next(struct port *p, nsec_t now, struct peer **ret_due)
 {
-    struct handshake_msg *m = handshake_queue_pop(&p->handshakes);
+    struct handshake_msg *m = mpsc_pop(&p->handshakes.ring);
 
     if (!m)
         return false;
@@ -391,7 +391,7 @@ void handshake_io_forget(struct port *p, const struct device *d)
 {
     struct handshake_msg *m;
 
-    while ((m = handshake_queue_pop(&p->handshakes)) != NULL) {
+    while ((m = mpsc_pop(&p->handshakes.ring)) != NULL) {
         if (m->device != d)
             drop_count(&p->drops, DROP_QUEUE_FULL, 1);
         handshake_queue_done(&p->handshakes, m);

@@ -107,13 +107,6 @@ struct udp_path peer_copy_path(struct peer *peer, const struct udp_path *which)
     return path;
 }
 
-void peer_set_endpoint(struct peer *peer, const struct endpoint *ep)
-{
-    (void)pthread_mutex_lock(&peer->lock);
-    peer->path = (struct udp_path){.remote = *ep};
-    (void)pthread_mutex_unlock(&peer->lock);
-}
-
 void peer_set_left(struct peer *peer, const struct udp_path *path)
 {
     (void)pthread_mutex_lock(&peer->lock);
@@ -123,27 +116,11 @@ void peer_set_left(struct peer *peer, const struct udp_path *path)
     (void)pthread_mutex_unlock(&peer->lock);
 }
 
-void peer_set_pin(struct peer *peer, enum pin pin)
-{
-    (void)pthread_mutex_lock(&peer->lock);
-    peer->pin = pin;
-    (void)pthread_mutex_unlock(&peer->lock);
-}
-
-enum pin peer_get_pin(struct peer *peer)
-{
-    enum pin pin;
-
-    (void)pthread_mutex_lock(&peer->lock);
-    pin = peer->pin;
-    (void)pthread_mutex_unlock(&peer->lock);
-    return pin;
-}
-
 /* Under the peer's lock. */
 static bool is_held(const struct peer *peer, bool begins)
 {
-    bool can_be = peer->pin == PIN_FIXED || (peer->pin == PIN_SESSION && !begins);
+    enum pin pin = atomic_load_explicit(&peer->pin, memory_order_relaxed);
+    bool can_be = pin == PIN_FIXED || (pin == PIN_SESSION && !begins);
 
     return can_be && !endpoint_is_none(&peer->path.remote) &&
            atomic_load_explicit(&peer->device->port->frames.is_there, memory_order_relaxed);

@@ -73,11 +73,17 @@ struct peer {
     /* Any thread; each has its own rule. */
     struct keypairs keypairs;
     struct timers timers;
-    _Atomic uint64_t rx_bytes;  /* of WireGuard messages, authenticated */
-    _Atomic uint64_t tx_bytes;  /* the same, sent */
-    _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
-    struct pace pace;           /* of what is sent to it; see shared/device_state.h */
-    struct poll_link poll;      /* in port->polls */
+    _Atomic uint64_t rx_bytes; /* of WireGuard messages, authenticated */
+    _Atomic uint64_t tx_bytes; /* the same, sent */
+    _Atomic uint16_t mtu;      /* inner bytes that its path carries; 0: whatever the device's is */
+    struct pace pace;          /* of what is sent to it; see shared/device_state.h */
+    struct poll_link poll;     /* in port->polls */
+    /* Its endpoint does not follow the source of its packets, but is left to whoever finds paths,
+     * while there is somebody. Both ends of an edge try and change paths together; otherwise each
+     * would follow the other's packets from the old path back, and they would flap. Through a relay
+     * a session goes the way that its handshake went, for no other relay knows its indices. So
+     * there either end moves both, by a handshake, and none follows data. */
+    _Atomic(enum pin) pin;
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
     _Atomic bool has_new_path;  /* it is answered in another way: the route is asked for */
     _Atomic bool has_confirmed; /* its keypair was confirmed: staged packets may go */
@@ -88,7 +94,6 @@ struct peer {
     struct udp_path left;  /* the path before, when the route to it has left our address on it; the
                               endpoint is none when there is no such path */
     struct udp_path heard; /* where its last authentic packet came from; none: never */
-    enum pin pin;          /* does not follow its packets' source: see peer_set_pin() */
     struct staged staged;  /* waits for a session */
 };
 
@@ -124,9 +129,6 @@ void peer_tell_soon(struct peer *peer, nsec_t now);
 /** peer_copy_path() - one of its three paths, as it is now. Any thread. */
 struct udp_path peer_copy_path(struct peer *peer, const struct udp_path *which);
 
-/** peer_set_endpoint() - send to @ep, from whichever address the kernel chooses. Any thread. */
-void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
-
 /**
  * peer_set_left() - its packets do not leave from our address on @path any more
  * @path:	as peer_copy_path() gave it; NULL: there is none of that kind
@@ -134,21 +136,6 @@ void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
  * From packets that come by any other path our address is learned as before. Any thread.
  */
 void peer_set_left(struct peer *peer, const struct udp_path *path);
-
-/**
- * peer_set_pin() - leave the endpoint to whoever finds paths, while there is somebody
- *
- * Both ends of an edge try and change paths together. Without it each would
- * follow the other's packets from the old path back, and they would flap.
- *
- * Through a relay a session goes the way that its handshake went, for no other
- * relay knows its indices. So there either end moves both, by a handshake,
- * and none follows data. Any thread.
- */
-void peer_set_pin(struct peer *peer, enum pin pin);
-
-/** peer_get_pin() - as it was set. Any thread. */
-enum pin peer_get_pin(struct peer *peer);
 
 /**
  * peer_learn_path() - an authentic message came by @path: answer there

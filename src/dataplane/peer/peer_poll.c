@@ -177,7 +177,8 @@ static void poll_one(struct peer *peer, nsec_t now)
         if (!sender_add_keepalive(p->sender, peer, now) && timers_on_rekey_wanted(&peer->timers))
             peer_tell(peer);
     }
-    poll_list_arm(&p->polls, &peer->poll, timers_due(&peer->timers));
+    /* Cannot fail: poll_list_add() has reserved the room. */
+    (void)heap_set(&p->polls.timers, &peer->poll.due, timers_due(&peer->timers));
 }
 
 void peer_poll(struct peer *peer, nsec_t now)

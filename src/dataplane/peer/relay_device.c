@@ -31,7 +31,7 @@ static int admit(struct peer *peer)
     return r;
 }
 
-static void cut(struct peer *peer)
+void relay_device_forget(struct peer *peer)
 {
     if (peer->at_router)
         router_node_remove(router_of(peer->device), peer->at_router);
@@ -85,22 +85,12 @@ int relay_device_set(struct device *d, bool on)
     return 0;
 }
 
-bool relay_device_is_on(const struct device *d)
-{
-    return d->relay.relay != NULL;
-}
-
 int relay_device_set_peer(struct peer *peer, bool on)
 {
     peer->is_relayed = on;
     if (!on)
-        cut(peer);
+        relay_device_forget(peer);
     return on && peer->device->relay.relay && !peer->at_router ? admit(peer) : 0;
-}
-
-void relay_device_forget(struct peer *peer)
-{
-    cut(peer);
 }
 
 void relay_device_on_heard(struct peer *peer, const struct udp_path *path)

@@ -31,9 +31,6 @@ struct udp_path;
  */
 int relay_device_set(struct device *d, bool on);
 
-/** relay_device_is_on() - does it relay at present? */
-bool relay_device_is_on(const struct device *d);
-
 /**
  * relay_device_set_peer() - may this peer be relayed to all others that may be?
  *

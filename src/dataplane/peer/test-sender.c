@@ -134,7 +134,7 @@ static int teardown(void **state)
     for (unsigned i = 0; i < PEERS; i++)
         remove_peer(f, i);
     htab_deinit(&f->device.by_key);
-    poll_list_deinit(&f->port.polls);
+    heap_deinit(&f->port.polls.timers);
     loop_deinit(&f->port.loop);
     udp_close(&f->waiter.sockets);
     udp_close(&f->far);
@@ -176,7 +176,7 @@ static void make_due(struct fixture *f, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         timers_set_persistent_keepalive(&f->peers[i]->timers, 25 * NSEC_PER_SEC, f->now);
-        poll_list_arm(&f->port.polls, &f->peers[i]->poll, f->now + i);
+        (void)heap_set(&f->port.polls.timers, &f->peers[i]->poll.due, f->now + i);
     }
     f->now += NSEC_PER_SEC;
 }

@@ -11,6 +11,7 @@
 #include "base/secret.h"
 #include "net/netlink/link_watch.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/log.h"
 #include "peer/handshake_io.h"
 #include "peer/relay_device.h"
@@ -43,7 +44,7 @@ static void wait_until_gone(const char *name)
                poll(&polled, 1, (int)(nsec_max(until - clock_now(), 0) / NSEC_PER_MSEC)) > 0)
             (void)link_watch_read(&watch);
     }
-    link_watch_close(&watch);
+    closep(&watch.fd);
 }
 
 static int open_interface(struct device *d, const struct device_options *opt, struct err *e)
@@ -99,10 +100,10 @@ static int attach(struct device *d, const struct device_options *opt)
     if (p->is_running)
         r = tx_start(d);
     if (r == 0) {
-        shaping_config_set(d, opt->rates.all);
+        shaping_config_set(d, &d->shaping.all, opt->rates.all);
         for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
-            shaping_config_set_class(d, (enum traffic_class)i, opt->rates.classes[i]);
-        shaping_config_show_dscp(d, opt->shows_dscp);
+            shaping_config_set(d, &d->shaping.classes[i], opt->rates.classes[i]);
+        atomic_store(&d->shaping.shows_dscp, opt->shows_dscp);
         device_link_read(d);
     }
     (void)pthread_mutex_unlock(&p->lock);

@@ -24,10 +24,12 @@
 
 /* ---- rates ---- */
 
-static void set_rate(struct device *d, struct pace *pace, uint64_t bits_per_s)
+void shaping_config_set(struct device *d, struct pace *pace, uint64_t bits_per_s)
 {
     bool was_on = d->shaping.n_rates > 0;
 
+    if (bits_per_s == 0 && pace_rate(pace) == 0)
+        return;
     d->shaping.n_rates += (bits_per_s != 0) - (pace_rate(pace) != 0);
     pace_set(pace, bits_per_s);
     if ((d->shaping.n_rates > 0) != was_on) {
@@ -46,63 +48,15 @@ static void set_rate(struct device *d, struct pace *pace, uint64_t bits_per_s)
     tx_wake(d);
 }
 
-void shaping_config_set(struct device *d, uint64_t bits_per_s)
-{
-    set_rate(d, &d->shaping.all, bits_per_s);
-}
-
-void shaping_config_set_class(struct device *d, enum traffic_class class, uint64_t bits_per_s)
-{
-    set_rate(d, &d->shaping.classes[class], bits_per_s);
-}
-
-void shaping_config_set_peer(struct peer *peer, uint64_t bits_per_s)
-{
-    if (bits_per_s != 0 || pace_rate(&peer->pace) != 0)
-        set_rate(peer->device, &peer->pace, bits_per_s);
-}
-
-void shaping_config_show_dscp(struct device *d, bool shows)
-{
-    atomic_store(&d->shaping.shows_dscp, shows);
-}
-
 /* ---- keys and peers ---- */
-
-void device_config_set_key(struct device *d, const struct x25519_secret *secret)
-{
-    struct peer *peer, *next;
-
-    /* Its router knows the old key; whoever wants a relay says so again. */
-    (void)relay_device_set(d, false);
-    noise_local_set(&d->local, secret);
-    port_gates_close(d->port, d);
-    cookie_checker_set_key(&d->checker, &d->local.public);
-    port_gates_open(d->port, d);
-    list_foreach_safe(peer, next, &d->peers, siblings) {
-        noise_remote_set_local(&peer->remote, &d->local);
-        peer_forget_session(peer);
-        if (d->local.has_key && x25519_public_equal(&peer->remote.public, &d->local.public))
-            device_config_remove_peer(d, peer);
-    }
-}
 
 /* The gates are closed. */
 static void unlink_peer(struct peer *peer)
 {
     peer_unlink(peer);
-    shaping_config_set_peer(peer, 0);
+    shaping_config_set(peer->device, &peer->pace, 0);
     peer_forget_session(peer);
     relay_device_forget(peer);
-}
-
-int device_config_hand_over(struct device *d)
-{
-    int r = d->listener.on_handed_over ? tun_set_persistent(&d->tun, true) : -EOPNOTSUPP;
-
-    if (r == 0)
-        d->listener.on_handed_over(d->listener.ctx);
-    return r;
 }
 
 void device_config_remove_peer(struct device *d, struct peer *peer)
@@ -130,27 +84,6 @@ void device_config_remove_peers(struct device *d)
         peer_free(peer);
 }
 
-void device_config_set_keepalive(struct peer *peer, uint16_t seconds, nsec_t now)
-{
-    peer->keepalive_s = seconds;
-    timers_set_persistent_keepalive(&peer->timers, seconds * NSEC_PER_SEC, now);
-}
-
-void device_config_set_cipher(struct peer *peer, struct noise_choice choice)
-{
-    enum aead_cipher before = peer->remote.profile->transport;
-    struct keypair *kp;
-
-    noise_remote_set_choice(&peer->remote, choice);
-    if (before == choice.wanted)
-        return;
-    /* A handshake under way goes on: packets wait for it. take_response() has the rest. */
-    kp = keypairs_acquire_current(&peer->keypairs);
-    if (kp && kp->alg->cipher != choice.wanted && timers_on_rekey_wanted(&peer->timers))
-        peer_tell(peer);
-    (void)keypair_unref(kp);
-}
-
 /* ---- the interface ---- */
 
 static void start_peers(struct device *d, nsec_t now)
@@ -158,11 +91,9 @@ static void start_peers(struct device *d, nsec_t now)
     struct peer *peer;
 
     list_foreach(peer, &d->peers, siblings) {
-        uint16_t seconds = peer->keepalive_s;
-
         /* As if it were turned on only now: the first one is due at once. */
-        device_config_set_keepalive(peer, 0, now);
-        device_config_set_keepalive(peer, seconds, now);
+        timers_set_persistent_keepalive(&peer->timers, 0, now);
+        timers_set_persistent_keepalive(&peer->timers, peer->keepalive_s * NSEC_PER_SEC, now);
         peer_poll(peer, now);
     }
 }
@@ -196,7 +127,7 @@ static void link_down(struct device *d)
         peer_forget_session(peer);
         timers_clear(&peer->timers);
         peer_drop_staged(peer, &p->drops);
-        poll_list_arm(&p->polls, &peer->poll, NSEC_NEVER);
+        (void)heap_set(&p->polls.timers, &peer->poll.due, NSEC_NEVER);
     }
     list_foreach(each, &p->devices, siblings)
         any_up |= each->link.is_up;
@@ -235,7 +166,7 @@ static void unwatch(struct device *d)
 {
     if (d->link.watch.fd >= 0)
         loop_remove(&d->port->loop, &d->link.event);
-    link_watch_close(&d->link.watch);
+    closep(&d->link.watch.fd);
 }
 
 /* The link left the namespace where it was last seen: deleted, or moved to another. */
@@ -323,12 +254,6 @@ static void fit_to_mtus(struct device *d)
     d->link.fitted_mtu = least;
     d->link.fitted_rate = rate;
     fit_segments(d, least);
-}
-
-void device_link_set_peer_mtu(struct peer *peer, uint16_t mtu)
-{
-    atomic_store(&peer->mtu, mtu);
-    peer->device->link.has_new_mtus = true;
 }
 
 void device_link_on_configured(struct device *d)

@@ -179,7 +179,7 @@ int frame_socket_new(struct frame_socket **ret, struct device *d, const char *pa
     fs->device = d;
     fs->client.fd = -1;
     fs->listen = (struct loop_event){.fn = on_connection, .ctx = fs};
-    r = fs->listen.fd = unix_socket_listen(path, SOCK_SEQPACKET);
+    r = fs->listen.fd = unix_socket_listen(path, SOCK_SEQPACKET, 0600);
     if (r >= 0)
         r = loop_add(&d->port->loop, &fs->listen, EPOLLIN);
     if (r < 0) {

@@ -74,7 +74,7 @@ static nsec_t run_timers(struct port *p, nsec_t now)
         due = nsec_min(due, relay_device_expire(d, now));
     /* The next timers of peers come last, since the others may have armed some. Those that are due
      * at about the same time share a turn. */
-    polls = poll_list_due(&p->polls);
+    polls = heap_due(&p->polls.timers);
     return nsec_min(due, polls <= now ? polls : nsec_max(polls, now + TIMER_SLACK));
 }
 
@@ -214,10 +214,10 @@ struct port *port_free(struct port *p)
     p->source = source_addr_free(p->source);
     loop_deinit(&p->loop);
     p->limits = handshake_limits_free(p->limits);
-    handshake_queue_deinit(&p->handshakes);
+    mpsc_deinit(&p->handshakes.ring);
     index_deinit(&p->index);
     gate_deinit(&p->gate);
-    poll_list_deinit(&p->polls);
+    heap_deinit(&p->polls.timers);
     (void)pthread_mutex_destroy(&p->lock);
     free(p);
     return NULL;
@@ -290,7 +290,7 @@ void port_stop(struct port *p)
     while (p->n_receiving > 0) {
         struct rx_worker *w = &p->workers[--p->n_receiving];
 
-        rx_waiter_wake(w->waiter);
+        wakeup_signal(w->waiter->wake_fd);
         (void)pthread_join(w->thread, NULL);
     }
     p->is_running = false;

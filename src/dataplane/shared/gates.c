@@ -203,14 +203,3 @@ int port_sockets_set_listen_port(struct port *p, uint16_t listen_port, struct er
         return 0;
     return open_at(p, listen_port, e);
 }
-
-int port_sockets_set_fwmark(struct port *p, uint32_t fwmark)
-{
-    int r = 0;
-
-    for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++)
-        r = udp_set_fwmark(&p->waiters[i].sockets, fwmark);
-    if (r == 0)
-        p->sockets.fwmark = fwmark;
-    return r;
-}

@@ -98,6 +98,3 @@ void port_sockets_close(struct port *p);
 /** port_sockets_set_listen_port() - bind elsewhere if they are open; 0: the kernel chooses. 0 or
  * negative errno with words; on failure nothing changes. */
 int port_sockets_set_listen_port(struct port *p, uint16_t listen_port, struct err *e);
-
-/** port_sockets_set_fwmark() - of those that are open, and of later ones. 0 or negative errno. */
-int port_sockets_set_fwmark(struct port *p, uint32_t fwmark);

@@ -19,12 +19,6 @@ int handshake_slots_init(struct handshake_slots *s, const struct handshake_queue
     return s->msgs ? 0 : -ENOMEM;
 }
 
-void handshake_slots_deinit(struct handshake_slots *s)
-{
-    free(s->msgs);
-    s->msgs = NULL;
-}
-
 int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned per_worker)
 {
     size_t cap = HANDSHAKES_PER_WORKER;
@@ -33,11 +27,6 @@ int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned
     while (cap < (size_t)n_workers * per_worker)
         cap *= 2;
     return mpsc_init(&q->ring, cap);
-}
-
-void handshake_queue_deinit(struct handshake_queue *q)
-{
-    mpsc_deinit(&q->ring);
 }
 
 bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slots,
@@ -62,11 +51,6 @@ bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slo
         return true;
     handshake_queue_done(q, slot);
     return false;
-}
-
-struct handshake_msg *handshake_queue_pop(struct handshake_queue *q)
-{
-    return mpsc_pop(&q->ring);
 }
 
 void handshake_queue_done(struct handshake_queue *q, struct handshake_msg *m)

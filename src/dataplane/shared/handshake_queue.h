@@ -54,15 +54,9 @@ struct handshake_queue {
 /** handshake_slots_init() - those of one rx worker of @q. 0 or -ENOMEM. */
 int handshake_slots_init(struct handshake_slots *s, const struct handshake_queue *q);
 
-/** handshake_slots_deinit() - release; the queue is empty or goes too. */
-void handshake_slots_deinit(struct handshake_slots *s);
-
 /** handshake_queue_init() - with room for the slots of @n_workers, @per_worker each; of messages
  * without a proof half of @per_worker may wait in all. 0 or -ENOMEM. */
 int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned per_worker);
-
-/** handshake_queue_deinit() - release. */
-void handshake_queue_deinit(struct handshake_queue *q);
 
 /**
  * handshake_queue_push() - copy a message into the worker's next slot and queue it
@@ -79,9 +73,6 @@ void handshake_queue_deinit(struct handshake_queue *q);
 bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slots,
     struct device *device, bool is_proven, const struct udp_path *path, const uint8_t *msg,
     size_t len);
-
-/** handshake_queue_pop() - the oldest message; NULL: none waits. Under the port's lock. */
-struct handshake_msg *handshake_queue_pop(struct handshake_queue *q);
 
 /** handshake_queue_done() - give the slot of a popped message back to its worker. Under the port's
  * lock. */

@@ -3,11 +3,6 @@
 
 #include "base/containers.h"
 
-void poll_list_deinit(struct poll_list *l)
-{
-    heap_deinit(&l->timers);
-}
-
 int poll_list_add(struct poll_list *l)
 {
     int r = heap_reserve(&l->timers, l->n + 1);
@@ -21,17 +16,6 @@ void poll_list_remove(struct poll_list *l, struct poll_link *link)
 {
     heap_remove(&l->timers, &link->due);
     l->n--;
-}
-
-void poll_list_arm(struct poll_list *l, struct poll_link *link, nsec_t due)
-{
-    /* Cannot fail: poll_list_add() has reserved the room. */
-    (void)heap_set(&l->timers, &link->due, due);
-}
-
-nsec_t poll_list_due(const struct poll_list *l)
-{
-    return heap_due(&l->timers);
 }
 
 struct poll_link *poll_list_pop_due(struct poll_list *l, nsec_t now)

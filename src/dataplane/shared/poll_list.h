@@ -29,20 +29,12 @@ struct poll_list {
     _Atomic(struct poll_link *) top; /* of the stack */
 };
 
-/** poll_list_deinit() - release. */
-void poll_list_deinit(struct poll_list *l);
-
-/** poll_list_add() - room for one more peer, so that poll_list_arm() cannot fail. 0 or -ENOMEM. */
+/** poll_list_add() - room for one more peer, so that setting its deadline in @timers cannot fail. 0
+ * or -ENOMEM. */
 int poll_list_add(struct poll_list *l);
 
 /** poll_list_remove() - a peer that was added goes: @link has no deadline any more. */
 void poll_list_remove(struct poll_list *l, struct poll_link *link);
-
-/** poll_list_arm() - @link's deadline, in place of an earlier one; NSEC_NEVER: none. */
-void poll_list_arm(struct poll_list *l, struct poll_link *link, nsec_t due);
-
-/** poll_list_due() - the earliest deadline, or NSEC_NEVER. */
-nsec_t poll_list_due(const struct poll_list *l);
 
 /** poll_list_pop_due() - one whose deadline has come, disarmed; NULL: none. */
 struct poll_link *poll_list_pop_due(struct poll_list *l, nsec_t now);

@@ -14,13 +14,6 @@ void refusals_check_sent(struct port *p, const struct udp_outbox *out)
         p->sockets.listen_port, offload_names[OFFLOAD_UDP_GSO]);
 }
 
-void refusals_on_merged(struct device *d, enum offload which)
-{
-    if (!atomic_exchange(&d->refusals.has[which], true))
-        log_warning("%s: the offload %s is off from now on: %s", d->name, offload_names[which],
-            refusals_why(d, which));
-}
-
 const char *refusals_why(const struct device *d, enum offload which)
 {
     if (refusals_has(&d->refusals, which))

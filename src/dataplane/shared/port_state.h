@@ -98,9 +98,6 @@ static inline bool refusals_has(const struct refusals *r, enum offload which)
 /** refusals_check_sent() - after a flush of @out: has it given up segmentation? */
 void refusals_check_sent(struct port *p, const struct udp_outbox *out);
 
-/** refusals_on_merged() - the interface did not take a merged frame of @which. */
-void refusals_on_merged(struct device *d, enum offload which);
-
 /** refusals_why() - why @which is off for @d although it was tested; NULL: it was not refused. */
 const char *refusals_why(const struct device *d, enum offload which);
 

@@ -14,13 +14,16 @@
 #include "base/drop.h"
 #include "net/socket/udp_batch.h"
 
+/** Bytes for the answers to one batch. */
+#define PORT_TX_SPACE 16384
+
 /**
  * The sending side that a filter is handed: one per worker.
  *
  * A filter reads it, counts what ends in it in @drops, and sends by udp_outbox_add() to @out: runs
  * leave after the current batch was looked at, in the order of the calls. Their bytes must live
  * until then: those of a received run do (whole or a part of it, for forwarding without a copy),
- * and those of port_tx_space(). What the kernel does not take at once is dropped: a worker never
+ * and those in @space. What the kernel does not take at once is dropped: a worker never
  * waits.
  */
 struct port_tx {
@@ -30,8 +33,8 @@ struct port_tx {
     struct udp_outbox out;             /* sent at the end of the batch */
     nsec_t now;                        /* of this batch; monotonic */
     unsigned worker;                   /* which, from 0; for state kept per worker */
-    uint8_t *space;                    /* owns: for answers, PORT_TX_SIZE bytes; port_tx.c's */
-    size_t space_used;                 /* in this batch; port_tx.c's */
+    uint8_t *space;                    /* owns: for answers, PORT_TX_SPACE bytes */
+    size_t space_used;                 /* in this batch */
 };
 
 /**
@@ -44,7 +47,7 @@ struct port_tx {
  *		batch has been sent.
  *
  * Runs on several workers at once, inside the gate: it may not block, nor call
- * anything of port.h or device.h but port_tx_*().
+ * anything of port.h or device.h.
  *
  * Return: true when taken; false to let the devices have it.
  */
@@ -55,22 +58,3 @@ struct port_filter {
     port_filter_fn fn; /* NULL: none */
     void *ctx;         /* pins: handed to @fn */
 };
-
-/** port_tx_init() - of worker @worker, which pins the rest; @gso: runs may be sent segmented. 0 or
- * -ENOMEM. */
-int port_tx_init(struct port_tx *tx, const struct index_table *index,
-    const struct udp_sockets *sockets, struct drops *drops, unsigned worker, bool gso);
-
-/** port_tx_deinit() - release. */
-void port_tx_deinit(struct port_tx *tx);
-
-/** port_tx_begin() - a batch begins at @now: the room is free again. The worker's own. */
-void port_tx_begin(struct port_tx *tx, nsec_t now);
-
-/** port_tx_flush() - send what the filter has added, and count what the kernel refused. The
- * worker's own. */
-void port_tx_flush(struct port_tx *tx);
-
-/** port_tx_space() - @len bytes for an answer of our own; NULL when this batch's room is used up.
- */
-uint8_t *port_tx_space(struct port_tx *tx, size_t len);

@@ -58,14 +58,9 @@ void rx_waiter_await_turn(struct rx_waiter *w)
 {
     uint32_t before = atomic_load(&w->turn);
 
-    rx_waiter_wake(w);
+    wakeup_signal(w->wake_fd);
     while (atomic_load(&w->turn) == before && !atomic_load(w->is_stopping))
         (void)sched_yield();
-}
-
-void rx_waiter_wake(struct rx_waiter *w)
-{
-    wakeup_signal(w->wake_fd);
 }
 
 int rx_waiter_add(struct rx_waiter *w, struct rx_event *ev)

@@ -66,9 +66,6 @@ int rx_waiter_watch_sockets(struct rx_waiter *w, const struct udp_sockets *s);
  */
 void rx_waiter_await_turn(struct rx_waiter *w);
 
-/** rx_waiter_wake() - end the wait that goes on, or the next one. Any thread. */
-void rx_waiter_wake(struct rx_waiter *w);
-
 /**
  * rx_waiter_add() - know an event, but do not wait for it yet
  * @ev:		pinned; its fd, fn and ctx are set

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/handshake_queue.h"
@@ -35,8 +36,8 @@ static int teardown(void **state)
     struct fixture *f = *state;
 
     for (unsigned i = 0; i < 2; i++)
-        handshake_slots_deinit(&f->slots[i]);
-    handshake_queue_deinit(&f->q);
+        free(f->slots[i].msgs);
+    mpsc_deinit(&f->q.ring);
     return 0;
 }
 
@@ -58,7 +59,7 @@ static unsigned push_many(struct fixture *f, unsigned worker, bool is_proven)
 
 static void take(struct fixture *f)
 {
-    struct handshake_msg *m = handshake_queue_pop(&f->q);
+    struct handshake_msg *m = mpsc_pop(&f->q.ring);
 
     assert_non_null(m);
     handshake_queue_done(&f->q, m);
@@ -69,15 +70,15 @@ static void test_what_was_pushed_is_popped(void **state)
     struct fixture *f = *state;
     struct handshake_msg *m;
 
-    assert_null(handshake_queue_pop(&f->q));
+    assert_null(mpsc_pop(&f->q.ring));
     assert_true(push(f, 1, true));
-    m = handshake_queue_pop(&f->q);
+    m = mpsc_pop(&f->q.ring);
     assert_non_null(m);
     assert_true(m->is_proven && m->path.ifindex == 7);
     assert_string_equal((const char *)m->msg, "a handshake message");
     assert_int_equal(m->len, sizeof("a handshake message"));
     handshake_queue_done(&f->q, m);
-    assert_null(handshake_queue_pop(&f->q));
+    assert_null(mpsc_pop(&f->q.ring));
 }
 
 static void test_half_is_kept_for_those_with_a_proof(void **state)
@@ -108,7 +109,7 @@ static void test_a_slot_is_used_again_when_it_is_done(void **state)
     assert_false(push(f, 0, true));
     for (unsigned i = 0; i < SLOTS; i++)
         take(f);
-    assert_null(handshake_queue_pop(&f->q));
+    assert_null(mpsc_pop(&f->q.ring));
     assert_int_equal(push_many(f, 0, false), UNPROVEN_MAX);
 }
 

@@ -18,19 +18,19 @@ static void test_deadlines_come_in_order(void **state)
 
     for (int i = 0; i < N; i++) {
         assert_int_equal(poll_list_add(&l), 0);
-        poll_list_arm(&l, &links[i], 100 - i);
+        assert_int_equal(heap_set(&l.timers, &links[i].due, 100 - i), 0);
     }
-    poll_list_arm(&l, &links[0], 1);
-    poll_list_arm(&l, &links[1], NSEC_NEVER);
-    assert_int_equal(poll_list_due(&l), 1);
+    assert_int_equal(heap_set(&l.timers, &links[0].due, 1), 0);
+    assert_int_equal(heap_set(&l.timers, &links[1].due, NSEC_NEVER), 0);
+    assert_int_equal(heap_due(&l.timers), 1);
     assert_null(poll_list_pop_due(&l, 0));
     assert_ptr_equal(poll_list_pop_due(&l, 200), &links[0]);
     poll_list_remove(&l, &links[N - 1]);
     for (int i = N - 2; i > 1; i--)
         assert_ptr_equal(poll_list_pop_due(&l, 200), &links[i]);
     assert_null(poll_list_pop_due(&l, 200));
-    assert_int_equal(poll_list_due(&l), NSEC_NEVER);
-    poll_list_deinit(&l);
+    assert_int_equal(heap_due(&l.timers), NSEC_NEVER);
+    heap_deinit(&l.timers);
 }
 
 static void test_a_peer_is_told_of_once(void **state)

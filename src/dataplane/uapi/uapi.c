@@ -212,7 +212,7 @@ static int open_socket(struct uapi_server *s, const char *path, int fd, struct e
     if (!(s->path = strdup(path)))
         return err_set(e, -ENOMEM, "no memory for socket %s", path);
     if (fd < 0)
-        s->event.fd = unix_socket_listen(path, SOCK_STREAM);
+        s->event.fd = unix_socket_listen(path, SOCK_STREAM, 0600);
     if (s->event.fd == -EADDRINUSE)
         return err_set(e, -EADDRINUSE, "another process serves %s", path);
     if (s->event.fd < 0)

@@ -69,7 +69,7 @@ static void get_device(struct device *d, struct str *out)
         str_addf(out, "listen_errno=%d\n", d->port->sockets.failed);
     if (d->port->sockets.fwmark)
         str_addf(out, "fwmark=%u\n", d->port->sockets.fwmark);
-    if (relay_device_is_on(d))
+    if (d->relay.relay)
         str_addf(out, "relay=true\n");
     get_rates(d, out);
 }
@@ -80,6 +80,7 @@ static void get_own_keys(struct peer *peer, struct str *out)
     struct noise_choice choice = noise_remote_choice(&peer->remote);
     struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
     struct endpoint heard = peer_copy_path(peer, &peer->heard).remote;
+    enum pin pin = atomic_load(&peer->pin);
     char text[NOISE_CHOICE_TEXT_MAX], at[ENDPOINT_TEXT_MAX];
 
     if (!noise_choice_is_null(choice))
@@ -89,9 +90,9 @@ static void get_own_keys(struct peer *peer, struct str *out)
     (void)keypair_unref(kp);
     if (atomic_load(&peer->mtu))
         add_number(out, "mtu=", atomic_load(&peer->mtu));
-    if (peer_get_pin(peer) != PIN_NONE)
-        add_line(out, "pinned_endpoint=", pin_names[peer_get_pin(peer)]);
-    if (peer_get_pin(peer) != PIN_NONE && !endpoint_is_none(&heard))
+    if (pin != PIN_NONE)
+        add_line(out, "pinned_endpoint=", pin_names[pin]);
+    if (pin != PIN_NONE && !endpoint_is_none(&heard))
         add_line(out, "heard_endpoint=", endpoint_format(&heard, at));
     if (peer->is_relayed)
         add_line(out, "relayed=", "true");

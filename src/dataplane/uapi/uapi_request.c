@@ -20,6 +20,37 @@
 
 /* ---- set: the device ---- */
 
+/* A new identity: all sessions end, and a peer with that very key is removed. */
+static void set_key(struct device *d, const struct x25519_secret *secret)
+{
+    struct peer *peer, *next;
+
+    /* Its router knows the old key; whoever wants a relay says so again. */
+    (void)relay_device_set(d, false);
+    noise_local_set(&d->local, secret);
+    port_gates_close(d->port, d);
+    cookie_checker_set_key(&d->checker, &d->local.public);
+    port_gates_open(d->port, d);
+    list_foreach_safe(peer, next, &d->peers, siblings) {
+        noise_remote_set_local(&peer->remote, &d->local);
+        peer_forget_session(peer);
+        if (d->local.has_key && x25519_public_equal(&peer->remote.public, &d->local.public))
+            device_config_remove_peer(d, peer);
+    }
+}
+
+/* Of the sockets that are open, and of later ones. */
+static int set_fwmark(struct port *p, uint32_t fwmark)
+{
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++)
+        r = udp_set_fwmark(&p->waiters[i].sockets, fwmark);
+    if (r == 0)
+        p->sockets.fwmark = fwmark;
+    return r;
+}
+
 static int set_device(struct uapi_request *req, const struct uapi_item *item)
 {
     struct device *d = req->device;
@@ -28,7 +59,7 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
 
     switch (item->key) {
     case UAPI_KEY_PRIVATE_KEY:
-        device_config_set_key(d, &item->private_key);
+        set_key(d, &item->private_key);
         return 0;
     case UAPI_KEY_LISTEN_PORT:
         r = port_sockets_set_listen_port(d->port, (uint16_t)item->number, &e);
@@ -36,20 +67,20 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
             log_warning("%s: %s", d->name, err_text(&e));
         return r;
     case UAPI_KEY_FWMARK:
-        return port_sockets_set_fwmark(d->port, (uint32_t)item->number);
+        return set_fwmark(d->port, (uint32_t)item->number);
     case UAPI_KEY_REPLACE_PEERS:
         device_config_remove_peers(d);
         return 0;
     case UAPI_KEY_RELAY:
         return relay_device_set(d, item->is_on);
     case UAPI_KEY_RATE:
-        shaping_config_set(d, item->number);
+        shaping_config_set(d, &d->shaping.all, item->number);
         return 0;
     case UAPI_KEY_CLASS_RATE:
-        shaping_config_set_class(d, item->class_rate.class, item->class_rate.rate);
+        shaping_config_set(d, &d->shaping.classes[item->class_rate.class], item->class_rate.rate);
         return 0;
     case UAPI_KEY_SHOW_DSCP:
-        shaping_config_show_dscp(d, item->is_on);
+        atomic_store(&d->shaping.shows_dscp, item->is_on);
         return 0;
     default:
         return -EINVAL;
@@ -112,6 +143,30 @@ static int set_allowed_ip(struct device *d, struct peer *peer, const struct uapi
     return r;
 }
 
+/* From whichever address the kernel chooses. */
+static void set_endpoint(struct peer *peer, const struct endpoint *ep)
+{
+    (void)pthread_mutex_lock(&peer->lock);
+    peer->path = (struct udp_path){.remote = *ep};
+    (void)pthread_mutex_unlock(&peer->lock);
+}
+
+/* Which cipher the next session has. A session with another one is replaced at once. */
+static void set_cipher(struct peer *peer, struct noise_choice choice)
+{
+    enum aead_cipher before = peer->remote.profile->transport;
+    struct keypair *kp;
+
+    noise_remote_set_choice(&peer->remote, choice);
+    if (before == choice.wanted)
+        return;
+    /* A handshake under way goes on: packets wait for it. take_response() has the rest. */
+    kp = keypairs_acquire_current(&peer->keypairs);
+    if (kp && kp->alg->cipher != choice.wanted && timers_on_rekey_wanted(&peer->timers))
+        peer_tell(peer);
+    (void)keypair_unref(kp);
+}
+
 static int set_peer(struct uapi_request *req, const struct uapi_item *item)
 {
     struct device *d = req->device;
@@ -134,10 +189,12 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         peer->remote.psk = item->preshared_key;
         return 0;
     case UAPI_KEY_ENDPOINT:
-        peer_set_endpoint(peer, &item->endpoint);
+        set_endpoint(peer, &item->endpoint);
         return 0;
     case UAPI_KEY_KEEPALIVE:
-        device_config_set_keepalive(peer, (uint16_t)item->number, clock_now());
+        peer->keepalive_s = (uint16_t)item->number;
+        timers_set_persistent_keepalive(
+            &peer->timers, peer->keepalive_s * NSEC_PER_SEC, clock_now());
         return 0;
     case UAPI_KEY_REPLACE_ALLOWED_IPS:
         port_gates_close(d->port, d);
@@ -149,13 +206,14 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
     case UAPI_KEY_PROTOCOL_VERSION:
         return 0;
     case UAPI_KEY_CIPHER:
-        device_config_set_cipher(peer, item->cipher);
+        set_cipher(peer, item->cipher);
         return 0;
     case UAPI_KEY_MTU:
-        device_link_set_peer_mtu(peer, (uint16_t)item->number);
+        atomic_store(&peer->mtu, (uint16_t)item->number);
+        peer->device->link.has_new_mtus = true;
         return 0;
     case UAPI_KEY_PINNED:
-        peer_set_pin(peer, item->pin);
+        atomic_store(&peer->pin, item->pin);
         return 0;
     case UAPI_KEY_HANDSHAKE:
         /* Whatever session there is goes on until the new one replaces it. */
@@ -168,7 +226,7 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
     case UAPI_KEY_RELAYED:
         return relay_device_set_peer(peer, item->is_on);
     case UAPI_KEY_PEER_RATE:
-        shaping_config_set_peer(peer, item->number);
+        shaping_config_set(d, &peer->pace, item->number);
         return 0;
     default:
         return -EINVAL;
@@ -211,6 +269,16 @@ static void begin_request(struct uapi_request *req, const char *line)
     secret_wipe(&item, sizeof(item));
 }
 
+/* Let the interface stay when this process ends, and have the listener told so. */
+static int hand_over(struct device *d)
+{
+    int r = d->listener.on_handed_over ? tun_set_persistent(&d->tun, true) : -EOPNOTSUPP;
+
+    if (r == 0)
+        d->listener.on_handed_over(d->listener.ctx);
+    return r;
+}
+
 static void end_request(struct uapi_request *req, struct str *out)
 {
     finish_peer(req);
@@ -220,7 +288,7 @@ static void end_request(struct uapi_request *req, struct str *out)
     if (req->error == 0 && req->command == UAPI_KEY_STATS)
         uapi_stats(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_HAND_OVER)
-        req->error = device_config_hand_over(req->device);
+        req->error = hand_over(req->device);
     str_addf(out, "errno=%d\n\n", req->error);
     req->command = UAPI_KEY_NONE;
 }

@@ -25,11 +25,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/uio.h>
 
 #include "base/drop.h"
 #include "crypto/aead.h"
 #include "os/clock.h"
+#include "os/log.h"
 #include "packet/run_split.h"
 #include "peer/peer.h"
 #include "shared/device_state.h"
@@ -46,6 +48,13 @@ static void drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
 
 /* ---- to the interface ---- */
 
+static void on_refused_merge(struct device *d, enum offload which)
+{
+    if (!atomic_exchange(&d->refusals.has[which], true))
+        log_warning("%s: the offload %s is off from now on: %s", d->name, offload_names[which],
+            refusals_why(d, which));
+}
+
 /* Stage: write. */
 static void write_frame(struct frame_writer *w, struct device *d, struct gro_frame *f)
 {
@@ -60,7 +69,7 @@ static void write_frame(struct frame_writer *w, struct device *d, struct gro_fra
     if (errno != EINVAL || f->n == 1)
         return;
     /* The kernel refuses what it said it would take: single packets from now on. */
-    refusals_on_merged(d, f->proto == IP_PROTO_TCP ? OFFLOAD_TSO : OFFLOAD_USO);
+    on_refused_merge(d, f->proto == IP_PROTO_TCP ? OFFLOAD_TSO : OFFLOAD_USO);
 }
 
 /* Writes all that was collected: at the end of a receive call. */
@@ -299,6 +308,15 @@ static void take_run(struct rx_worker *w, const struct udp_run *run)
     }
 }
 
+/* Sends what the filter has added, and counts what the kernel refused. */
+static void flush_filter(struct port_tx *tx)
+{
+    uint64_t failed = tx->out.n_failed;
+
+    udp_outbox_flush(&tx->out, tx->sockets);
+    drop_count(tx->drops, DROP_UDP_SEND, tx->out.n_failed - failed);
+}
+
 /*
  * One turn of the way in: one receive call with all that follows, inside the gate. False when no
  * more is likely there.
@@ -310,13 +328,14 @@ static bool receive(struct rx_worker *w, int fd)
 
     if (n == 0)
         return false;
-    port_tx_begin(&w->tx, clock_now());
+    w->tx.now = clock_now();
+    w->tx.space_used = 0;
     for (unsigned i = 0; i < n; i++) {
         n_packets += udp_run_count(&w->inbox.runs[i]);
         take_run(w, &w->inbox.runs[i]);
     }
     frame_writer_flush(&w->writer);
-    port_tx_flush(&w->tx);
+    flush_filter(&w->tx);
     refusals_check_sent(w->port, &w->tx.out);
     if (w->has_handshakes)
         loop_wake(&w->port->loop);
@@ -370,7 +389,12 @@ int rx_init(struct rx_worker *w, struct port *p, unsigned i)
     *w = (struct rx_worker){.port = p, .waiter = &p->waiters[i], .i = i};
     w->writer.worker = i;
     w->writer.drops = &w->drops;
-    r = port_tx_init(&w->tx, &p->index, &w->waiter->sockets, &w->drops, i, gso);
+    w->tx = (struct port_tx){.index = &p->index,
+        .sockets = &w->waiter->sockets,
+        .drops = &w->drops,
+        .worker = i,
+        .space = malloc(PORT_TX_SPACE)};
+    r = w->tx.space ? udp_outbox_init(&w->tx.out, gso, false) : -ENOMEM;
     if (r == 0)
         r = handshake_slots_init(&w->handshakes, &p->handshakes);
     if (r == 0)
@@ -387,8 +411,9 @@ void rx_deinit(struct rx_worker *w)
     w->lane = aead_lane_free(w->lane);
     udp_inbox_deinit(&w->inbox);
     addressee_deinit(&w->addressee);
-    handshake_slots_deinit(&w->handshakes);
-    port_tx_deinit(&w->tx);
+    free(w->handshakes.msgs);
+    udp_outbox_deinit(&w->tx.out);
+    free(w->tx.space);
 }
 
 int rx_start(struct rx_worker *w, int cpu)

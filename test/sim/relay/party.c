@@ -39,7 +39,7 @@ void party_deinit(struct party *p)
         release(&evicted);
         keypairs_deinit(&p->peers[i].keypairs);
     }
-    noise_local_deinit(&p->local);
+    secret_wipe(&p->local, sizeof(p->local));
 }
 
 struct party_peer *party_add_peer(

@@ -164,7 +164,7 @@ static int stream_move(struct hub_stream *hs)
     int out;
 
     if (now >= hs->keepalive_at) {
-        stream_pump_heartbeat(&hs->pump);
+        hs->pump.owes_heartbeat = true;
         hs->keepalive_at = now + KEEPALIVE_EACH;
     }
     in = stream_pump_inward(&hs->pump, &bytes);

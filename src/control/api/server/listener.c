@@ -272,7 +272,7 @@ static int listen_unix(
     struct server *s, const char *path, mode_t mode, enum role role, struct err *e)
 {
     struct server_listener *l = NULL;
-    int fd = unix_socket_listen_mode(path, SOCK_STREAM, mode);
+    int fd = unix_socket_listen(path, SOCK_STREAM, mode);
     int r;
 
     if (fd == -EADDRINUSE)

@@ -207,7 +207,7 @@ static void set_routes(struct overlay_node *node, uint16_t mtu)
 static void forget_probes(struct overlay_node *node)
 {
     if (node->probes.keys)
-        path_keys_wipe(node->probes.keys);
+        secret_wipe(node->probes.keys, sizeof(*node->probes.keys));
     free(node->probes.keys);
     node->probes = (struct overlay_probes){.routed = node->probes.routed};
 }

@@ -305,7 +305,7 @@ static void close_line(struct member_line *l)
 {
     (void)close(l->fd);
     (void)close(l->f->o.probes.fd);
-    path_keys_wipe(&l->keys);
+    secret_wipe(&l->keys, sizeof(l->keys));
 }
 
 /* Sends a probe of @len bytes from @from. Return: how long the answer to it is; 0: there is none.

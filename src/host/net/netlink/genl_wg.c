@@ -64,16 +64,11 @@ int genl_wg_open(struct genl_wg *ret)
     if (r == -ENOENT || (r == 0 && g.family == 0))
         r = GENL_WG_E_UNSUPPORTED;
     if (r != 0) {
-        genl_wg_close(&g);
+        netlink_close(&g.nl);
         return r;
     }
     *ret = g;
     return 0;
-}
-
-void genl_wg_close(struct genl_wg *g)
-{
-    netlink_close(&g->nl);
 }
 
 /* ---- changing ------------------------------------------------------------------------------- */

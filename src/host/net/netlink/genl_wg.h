@@ -28,9 +28,6 @@ struct genl_wg {
 /** genl_wg_open() - 0, GENL_WG_E_UNSUPPORTED or negative errno. */
 int genl_wg_open(struct genl_wg *ret);
 
-/** genl_wg_close() - idempotent. */
-void genl_wg_close(struct genl_wg *g);
-
 /**
  * genl_wg_get() - read the interface's configuration
  * @ret:	untouched on failure, else sorted, to be released with wg_config_deinit()

@@ -45,11 +45,6 @@ int link_watch_open(struct link_watch *ret)
     return 0;
 }
 
-void link_watch_close(struct link_watch *w)
-{
-    closep(&w->fd);
-}
-
 /* ---- what comes in ---- */
 
 /** What a link message tells. */

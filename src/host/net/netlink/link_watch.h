@@ -37,9 +37,6 @@ struct link_watch {
 /** link_watch_open() - a watch for nothing yet. 0 or negative errno. */
 int link_watch_open(struct link_watch *ret);
 
-/** link_watch_close() - idempotent. */
-void link_watch_close(struct link_watch *w);
-
 /**
  * link_watch_find() - from now on watch @name, wherever it is
  * @netns_fd:	the namespace that it is in; borrowed; negative: our own

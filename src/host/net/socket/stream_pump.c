@@ -107,11 +107,6 @@ void stream_pump_restart(struct stream_pump *p)
     p->owes_heartbeat = false;
 }
 
-void stream_pump_heartbeat(struct stream_pump *p)
-{
-    p->owes_heartbeat = true;
-}
-
 bool stream_pump_is_full(const struct stream_pump *p)
 {
     return p->out != NULL;

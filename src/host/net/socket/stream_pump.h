@@ -78,10 +78,6 @@ struct endpoint stream_pump_local(const struct stream_pump *p);
 /** stream_pump_restart() - forget what an old stream has left half done; another one begins. */
 void stream_pump_restart(struct stream_pump *p);
 
-/** stream_pump_heartbeat() - have an empty frame written by the next call of stream_pump_outward().
- */
-void stream_pump_heartbeat(struct stream_pump *p);
-
 /** stream_pump_is_full() - does it wait for the stream? Meanwhile no datagram is read. */
 bool stream_pump_is_full(const struct stream_pump *p);
 

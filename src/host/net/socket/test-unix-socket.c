@@ -31,7 +31,7 @@ static void test_life(void **state)
     int client;
 
     assert_int_equal(unix_socket_connect(at(path, "run/weft/s"), SOCK_STREAM), -ENOENT);
-    fd = unix_socket_listen(path, SOCK_STREAM);
+    fd = unix_socket_listen(path, SOCK_STREAM, 0600);
     assert_true(fd >= 0);
     assert_int_equal(lstat(path, &st), 0);
     assert_true(S_ISSOCK(st.st_mode));
@@ -39,12 +39,12 @@ static void test_life(void **state)
     client = unix_socket_connect(path, SOCK_STREAM);
     assert_true(client >= 0);
     (void)close(client);
-    assert_int_equal(unix_socket_listen(path, SOCK_STREAM), -EADDRINUSE);
+    assert_int_equal(unix_socket_listen(path, SOCK_STREAM, 0600), -EADDRINUSE);
 
     /* Its process has ended: the file is still there, and is replaced. */
     (void)close(fd);
     assert_int_equal(unix_socket_connect(path, SOCK_STREAM), -ECONNREFUSED);
-    fd = unix_socket_listen(path, SOCK_STREAM);
+    fd = unix_socket_listen(path, SOCK_STREAM, 0600);
     assert_true(fd >= 0);
     client = unix_socket_connect(path, SOCK_STREAM);
     assert_true(client >= 0);
@@ -61,17 +61,17 @@ static void test_refused(void **state)
 
     assert_int_equal(write(fd, "kept", 4), 4);
     (void)close(fd);
-    assert_int_equal(unix_socket_listen(path, SOCK_STREAM), -EEXIST);
+    assert_int_equal(unix_socket_listen(path, SOCK_STREAM, 0600), -EEXIST);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 4);
-    assert_int_equal(unix_socket_listen(at(path, "file/s"), SOCK_STREAM), -ENOTDIR);
+    assert_int_equal(unix_socket_listen(at(path, "file/s"), SOCK_STREAM, 0600), -ENOTDIR);
 
     /* The kernel would give a socket without a place in the file system. */
-    assert_int_equal(unix_socket_listen("", SOCK_STREAM), -EINVAL);
+    assert_int_equal(unix_socket_listen("", SOCK_STREAM, 0600), -EINVAL);
     assert_int_equal(unix_socket_connect("", SOCK_STREAM), -EINVAL);
     memset(long_path, 'x', sizeof(long_path) - 1);
     long_path[sizeof(long_path) - 1] = '\0';
-    assert_int_equal(unix_socket_listen(long_path, SOCK_STREAM), -ENAMETOOLONG);
+    assert_int_equal(unix_socket_listen(long_path, SOCK_STREAM, 0600), -ENAMETOOLONG);
     assert_int_equal(unix_socket_connect(long_path, SOCK_STREAM), -ENAMETOOLONG);
 }
 

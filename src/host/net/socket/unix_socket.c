@@ -76,7 +76,7 @@ static int listen_at(const struct sockaddr_un *address, int type, mode_t mode)
     return TAKE_FD(fd);
 }
 
-int unix_socket_listen_mode(const char *path, int type, mode_t mode)
+int unix_socket_listen(const char *path, int type, mode_t mode)
 {
     struct sockaddr_un address;
     char copy[PATH_CAP];
@@ -87,11 +87,6 @@ int unix_socket_listen_mode(const char *path, int type, mode_t mode)
         r = statefile_make_dir(dirname(copy), 0755, NULL);
     }
     return r < 0 ? r : listen_at(&address, type, mode);
-}
-
-int unix_socket_listen(const char *path, int type)
-{
-    return unix_socket_listen_mode(path, type, 0600);
 }
 
 const char *unix_socket_choose(const char *path, char buf[static UNIX_SOCKET_CHOICE_CAP])

@@ -18,7 +18,7 @@
 #define UNIX_SOCKET_CHOICE_CAP 4096
 
 /**
- * unix_socket_listen_mode() - make the place, bind, listen
+ * unix_socket_listen() - make the place, bind, listen
  * @path:	its folder is made, mode 0755, with those above it; a socket that nobody listens on
  *		is replaced
  * @type:	SOCK_STREAM or SOCK_SEQPACKET
@@ -28,10 +28,7 @@
  * serves @path; -EEXIST when it is something else than a socket; -EINVAL for an
  * empty path; -ENAMETOOLONG; or another negative errno.
  */
-int unix_socket_listen_mode(const char *path, int type, mode_t mode);
-
-/** unix_socket_listen() - the same with the mode 0600. */
-int unix_socket_listen(const char *path, int type);
+int unix_socket_listen(const char *path, int type, mode_t mode);
 
 /**
  * unix_socket_choose() - the socket at @path, or the one for the group, behind it

@@ -127,7 +127,7 @@ void hub_mtus_init(struct hub_mtus *w, const struct x25519_secret *secret,
 
 static void free_way(struct hub_mtu *way)
 {
-    path_keys_wipe(&way->keys);
+    secret_wipe(&way->keys, sizeof(way->keys));
     free(way);
 }
 

@@ -65,7 +65,7 @@ static int tear_down(void **state)
     struct world *w = *state;
 
     hub_mtus_deinit(&w->m);
-    path_keys_wipe(&w->keys);
+    secret_wipe(&w->keys, sizeof(w->keys));
     return 0;
 }
 

@@ -194,7 +194,7 @@ static int begin_link(struct probe *p, const struct state *st, struct err *e)
 
 /* Has the machine left, and joined again, since the hub was told last? Then it is another node,
  * with another key, and the hub is told as that one as soon as the key can be read. */
-static int follow_join(struct probe *p, const struct state_public *now, struct err *e)
+static int follow_join(struct probe *p, const struct state *now, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct err why = ERR_NULL;
@@ -220,7 +220,7 @@ static int follow_join(struct probe *p, const struct state_public *now, struct e
 static int read_members(struct probe *p, struct err *e)
 {
     _cleanup_(snapshot_deinit) struct snapshot snapshot = SNAPSHOT_NULL;
-    _cleanup_(state_public_deinit) struct state_public st = STATE_PUBLIC_NULL;
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct ping_monitor_member *members;
     const struct snapshot *s;
     size_t n;

@@ -6,7 +6,6 @@
 #include "agent/hublink/hub_transport_io.h"
 #include "agent/leave.h"
 #include "agent/node_machine.h"
-#include "agent/reconcile/filter_rules.h"
 #include "agent/status.h"
 #include "api/server/server.h"
 #include "base/err.h"

@@ -10,7 +10,6 @@
 #include "agent/node_machine.h"
 #include "agent/node_report.h"
 #include "agent/paths/edge/path_driver.h"
-#include "agent/paths/edge/peer_table.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
 #include "net/tun/offload.h"

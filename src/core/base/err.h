@@ -3,7 +3,6 @@
  */
 #pragma once
 
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 

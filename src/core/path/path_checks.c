@@ -347,9 +347,6 @@ static void consider_guessing(struct path *pp, nsec_t now)
 /* A direct path with a round trip up to this needs no search for a better one. */
 #define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
 
-/* Least time between two requests to STUN servers, however many paths die. */
-#define ASK_ADDRESS_MIN NSEC_PER_SEC
-
 /*
  * A Linux gateway that masquerades and drops nothing on its INPUT chain takes a packet from
  * outside, which no mapping expects, as one for itself. Its connection tracking then remembers
@@ -399,14 +396,15 @@ static const struct round_step steps[] = {
 /* How long the pongs of the last step are waited for. */
 #define LAST_WAIT (1000 * NSEC_PER_MSEC)
 
-void path__ask_address(const struct path *pp, nsec_t now)
+/* Counts pongs anew; @anew: measures all round trips anew, too. */
+static void count_anew(struct path *pp, bool anew)
 {
-    struct paths *p = pp->owner;
-
-    /* When many paths die at once, one request serves all. */
-    if ((p->asking.death_at == 0 || now - p->asking.death_at >= ASK_ADDRESS_MIN) &&
-        paths__add(p, NULL, PATH_ACTION_FRESH))
-        p->asking.death_at = now;
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        pp->pairs.items[i].n_round_pongs = 0;
+        pp->pairs.items[i].admission = PATH_ADMISSION_OPEN;
+        if (anew)
+            pp->pairs.items[i].n_samples = 0;
+    }
 }
 
 void path__checks_start(struct path *pp, bool is_full, nsec_t now)
@@ -428,7 +426,7 @@ void path__checks_start(struct path *pp, bool is_full, nsec_t now)
     pp->checks.round = (struct path_round){.next_at = now, .is_full = is_full};
     pp->checks.begun_at = now;
     /* A pair that was worse than the relay is measured anew. */
-    path__pairs_begin_round(pp, pp->choice.is_worse);
+    count_anew(pp, pp->choice.is_worse);
 }
 
 void path__checks_stop(struct path *pp)

@@ -94,17 +94,6 @@ static void on_ping(struct path *pp, const struct path_arrival *in, const struct
         path__on_peer_moved(pp, pair, now);
 }
 
-/* Our former address may not work any more; without one the kernel chooses. */
-void path__frames_on_network_change(struct path *pp)
-{
-    for (unsigned i = 0; i < pp->pairs.n; i++) {
-        struct path_pair_contact *contact = &pp->pairs.items[i].contact;
-
-        contact->left = contact->local;
-        contact->local = (struct ip_addr){0};
-    }
-}
-
 static void on_pong(
     struct path *pp, const struct path_arrival *in, const struct path_frame *f, nsec_t now)
 {

@@ -25,49 +25,12 @@
 #include "path/path_liveness.h"
 #include "wire/path.h"
 
-/** Frames that this end sends. Written by path_pair.c. */
-struct path_sending {
-    uint64_t sequence;    /* of the last frame */
-    uint64_t transaction; /* the last one that we began */
-    uint64_t n_frames;    /* sent for this edge */
-    uint64_t n_guesses;   /* of them, pings of guessed ports */
-};
-
-/** Which frames of the peer are new. Written by path_frame.c. */
-struct path_receiving {
-    uint64_t session;            /* the peer's run, proven fresh; 0: not yet */
-    struct seq_window sequences; /* of that run */
-    struct rate asks_back;       /* pings of endpoints that the peer spoke from */
-};
-
-/** The pairs of an edge. Written by path_pair.c. */
-struct path_pairs {
-    struct path_pair *items; /* owns; in no order */
-    unsigned n;
-    unsigned cap;
-    uint32_t last_id; /* given to the newest pair */
-};
-
-/** When both ends try again together. Written by path_checks.c. */
-struct path_slot {
-    nsec_t phase;     /* shifts this edge's slots; the same at both ends, never changes */
-    nsec_t next_at;   /* NSEC_NEVER: none is planned */
-    unsigned backoff; /* slots are skipped, all but each 2^backoff-th */
-};
-
 /** One round: all pairs, or a part of them, are pinged in several steps. */
 struct path_round {
     nsec_t next_at;   /* of the next step; NSEC_NEVER: no round */
     unsigned step;    /* the next one */
     bool is_reserved; /* the budget for it is paid */
     bool is_full;     /* silent pairs too */
-};
-
-/** The rounds of an edge. Written by path_checks.c. */
-struct path_checks {
-    struct path_round round;
-    nsec_t begun_at;   /* when the last round began; 0: never */
-    unsigned n_failed; /* rounds that found nothing, in a row */
 };
 
 /** Telling the peer to use a pair, or being told. */
@@ -78,40 +41,7 @@ struct path_nomination {
     nsec_t next_at;  /* our own: send again, or give up; the peer's: void from then on */
 };
 
-/** Which pair is used. Written by path_nominate.c. */
-struct path_choice {
-    uint32_t pair;                   /* 0: the relay */
-    nsec_t since;                    /* when that became so */
-    nsec_t choose_at;                /* not before; NSEC_NEVER: nothing to choose from yet */
-    struct path_nomination sent;     /* our nomination, until the peer accepts */
-    struct path_nomination received; /* the peer's, of a pair that is not valid here yet */
-    bool is_moved;                   /* our address has changed: our pings tell the peer */
-    uint32_t moved_to;  /* pair on which a peer whose address has changed speaks; 0: none */
-    uint16_t mtu;       /* inner bytes that packets on the pair have at most now; 0: not known */
-    nsec_t died_at;     /* when a direct path died last; 0: never */
-    bool is_worse;      /* the direct path that there was is worse than the relay */
-    bool has_left;      /* a direct path, for a relay that was better */
-    unsigned n_returns; /* from a relay that had been better, and was not for long */
-    nsec_t stay_until;  /* a direct path is not left for a better relay before this */
-    bool is_alarm;      /* a warning was given that the edge is relayed, and it still is */
-    nsec_t alarm_at;    /* when to warn; NSEC_NEVER: done, or no reason to */
-};
-
-/** The relay of an edge, while no pair is chosen. Written by path_nominate.c. */
-struct path_relaying {
-    struct x25519_public key; /* none: the first that is told of */
-    nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
-    nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
-};
-
-/** Guessing ports, now and later. Written by path_checks.c. */
-struct path_guess {
-    struct path_port_guess *present; /* owns; NULL: none */
-    nsec_t again_at;                 /* not before */
-    unsigned n_tried;                /* in vain, in a row */
-};
-
-/** One edge: each part of it is written by the file that its type names, and read by all. */
+/** One edge: each part of it is written by the file that its comment names, and read by all. */
 struct path {
     struct paths *owner; /* pins */
     struct htab_link by_key;
@@ -126,16 +56,70 @@ struct path {
     bool has_side;    /* the peer has told something */
     nsec_t ticked_at; /* when paths_tick() last took it */
 
-    struct path_sending sending;
-    struct path_receiving receiving;
-    struct path_pairs pairs;
-    struct path_slot slot;
-    struct path_relaying relay;
+    /* Frames that this end sends. Written by path_pair.c. */
+    struct {
+        uint64_t sequence;    /* of the last frame */
+        uint64_t transaction; /* the last one that we began */
+        uint64_t n_frames;    /* sent for this edge */
+        uint64_t n_guesses;   /* of them, pings of guessed ports */
+    } sending;
+    /* Which frames of the peer are new. Written by path_frame.c. */
+    struct {
+        uint64_t session;            /* the peer's run, proven fresh; 0: not yet */
+        struct seq_window sequences; /* of that run */
+        struct rate asks_back;       /* pings of endpoints that the peer spoke from */
+    } receiving;
+    /* The pairs of an edge. Written by path_pair.c. */
+    struct {
+        struct path_pair *items; /* owns; in no order */
+        unsigned n;
+        unsigned cap;
+        uint32_t last_id; /* given to the newest pair */
+    } pairs;
+    /* When both ends try again together. Written by path_checks.c. */
+    struct {
+        nsec_t phase;     /* shifts this edge's slots; the same at both ends, never changes */
+        nsec_t next_at;   /* NSEC_NEVER: none is planned */
+        unsigned backoff; /* slots are skipped, all but each 2^backoff-th */
+    } slot;
+    /* The relay of an edge, while no pair is chosen. Written by path_nominate.c. */
+    struct {
+        struct x25519_public key; /* none: the first that is told of */
+        nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
+        nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
+    } relay;
     struct path_traffic traffic;
     struct path_liveness liveness;
-    struct path_guess guess;
-    struct path_checks checks;
-    struct path_choice choice;
+    /* Guessing ports, now and later. Written by path_checks.c. */
+    struct {
+        struct path_port_guess *present; /* owns; NULL: none */
+        nsec_t again_at;                 /* not before */
+        unsigned n_tried;                /* in vain, in a row */
+    } guess;
+    /* The rounds of an edge. Written by path_checks.c. */
+    struct {
+        struct path_round round;
+        nsec_t begun_at;   /* when the last round began; 0: never */
+        unsigned n_failed; /* rounds that found nothing, in a row */
+    } checks;
+    /* Which pair is used. Written by path_nominate.c. */
+    struct {
+        uint32_t pair;                   /* 0: the relay */
+        nsec_t since;                    /* when that became so */
+        nsec_t choose_at;                /* not before; NSEC_NEVER: nothing to choose from yet */
+        struct path_nomination sent;     /* our nomination, until the peer accepts */
+        struct path_nomination received; /* the peer's, of a pair that is not valid here yet */
+        bool is_moved;                   /* our address has changed: our pings tell the peer */
+        uint32_t moved_to; /* pair on which a peer whose address has changed speaks; 0: none */
+        uint16_t mtu;      /* inner bytes that packets on the pair have at most now; 0: not known */
+        nsec_t died_at;    /* when a direct path died last; 0: never */
+        bool is_worse;     /* the direct path that there was is worse than the relay */
+        bool has_left;     /* a direct path, for a relay that was better */
+        unsigned n_returns; /* from a relay that had been better, and was not for long */
+        nsec_t stay_until;  /* a direct path is not left for a better relay before this */
+        bool is_alarm;      /* a warning was given that the edge is relayed, and it still is */
+        nsec_t alarm_at;    /* when to warn; NSEC_NEVER: done, or no reason to */
+    } choice;
 };
 
 /** path__wants_direct() - does the administrator let the edge be direct? */
@@ -178,9 +162,6 @@ void path__answer(struct path *pp, const struct path_arrival *in, const struct p
 
 /* ---- path_frame.c ---- */
 
-/** path__frames_on_network_change() - forget which of our addresses each pair is answered from. */
-void path__frames_on_network_change(struct path *pp);
-
 /** path__on_frame() - a datagram that carries the edge's tag: @len bytes, not authenticated yet. */
 void path__on_frame(
     struct path *pp, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now);
@@ -202,10 +183,6 @@ void path__checks_tick(struct path *pp, nsec_t now);
 
 /** path__slot_tick() - begin a round, if a slot has come. */
 void path__slot_tick(struct path *pp, nsec_t now);
-
-/** path__ask_address() - a path has died: ask STUN servers again, since our NAT may have changed or
- * forgotten us. */
-void path__ask_address(const struct path *pp, nsec_t now);
 
 /** path__slot_plan() - plan the next slot, when both ends try again. */
 void path__slot_plan(struct path *pp, nsec_t now);

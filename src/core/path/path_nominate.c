@@ -418,6 +418,20 @@ static void hold_worse(struct path *pp, struct path_pair *pair, nsec_t now)
     pp->choice.is_worse = true;
 }
 
+/* Least time between two requests to STUN servers, however many paths die. */
+#define ASK_ADDRESS_MIN NSEC_PER_SEC
+
+/* A path has died: ask STUN servers again, since our NAT may have changed or forgotten us. */
+static void ask_address(const struct path *pp, nsec_t now)
+{
+    struct paths *p = pp->owner;
+
+    /* When many paths die at once, one request serves all. */
+    if ((p->asking.death_at == 0 || now - p->asking.death_at >= ASK_ADDRESS_MIN) &&
+        paths__add(p, NULL, PATH_ACTION_FRESH))
+        p->asking.death_at = now;
+}
+
 /* The pair is dead, as this side has found or as the peer says. */
 static void leave_dead(struct path *pp, struct path_pair *pair, const char *words, nsec_t now)
 {
@@ -430,7 +444,7 @@ static void leave_dead(struct path *pp, struct path_pair *pair, const char *word
     pp->choice.is_worse = false;
     path__pair_on_death(pair);
     pp->choice.died_at = now;
-    path__ask_address(pp, now);
+    ask_address(pp, now);
     (void)snprintf(text, sizeof(text), "%s at %s; through the relay again", words,
         endpoint_format(&pair->remote.endpoint, ep));
     path__use_relay(pp, text, now);

@@ -292,16 +292,6 @@ void path__pair_on_death(struct path_pair *pair)
     pair->is_answered = false;
 }
 
-void path__pairs_begin_round(struct path *pp, bool anew)
-{
-    for (unsigned i = 0; i < pp->pairs.n; i++) {
-        pp->pairs.items[i].n_round_pongs = 0;
-        pp->pairs.items[i].admission = PATH_ADMISSION_OPEN;
-        if (anew)
-            pp->pairs.items[i].n_samples = 0;
-    }
-}
-
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now)
 {
     return pair->valid_at != 0 && now - pair->valid_at <= VALID_FOR;

@@ -42,25 +42,23 @@ struct path_pair_contact {
         agreed; /* sequence of the peer's last NOMINATE or ACCEPT of the pair; 0: none in its run */
 };
 
-/** How a pair has done as a path. Written by path_nominate.c. */
-struct path_pair_record {
-    unsigned n_better; /* measurements in a row in which it beat the chosen pair */
-    unsigned n_deaths; /* how often it has recently failed while it was chosen */
-    nsec_t free_at;    /* it is not chosen before this time */
-    bool has_died;     /* it has failed while it was chosen; it may be valid again */
-    uint64_t probe;    /* the last that asked whether packets of the present size pass; 0: none */
-    nsec_t probed_at;
-    uint16_t fits; /* UDP payload of the largest that was answered */
-    nsec_t fits_at;
-};
-
 /** One of our sockets and one endpoint of the peer. path_pair.c writes what names no other file. */
 struct path_pair {
     uint32_t id; /* unique in this edge; never 0, never used again */
     uint32_t socket;
     struct candidate remote;
     struct path_pair_contact contact;
-    struct path_pair_record record;
+    /* How a pair has done as a path. Written by path_nominate.c. */
+    struct {
+        unsigned n_better; /* measurements in a row in which it beat the chosen pair */
+        unsigned n_deaths; /* how often it has recently failed while it was chosen */
+        nsec_t free_at;    /* it is not chosen before this time */
+        bool has_died;     /* it has failed while it was chosen; it may be valid again */
+        uint64_t probe; /* the last that asked whether packets of the present size pass; 0: none */
+        nsec_t probed_at;
+        uint16_t fits; /* UDP payload of the largest that was answered */
+        nsec_t fits_at;
+    } record;
     nsec_t tried_at;    /* when the last ping was sent; 0: never */
     nsec_t valid_at;    /* when the last pong came; 0: never, or the pair has failed since */
     nsec_t answered_at; /* the same, whatever became of it since; 0: never */
@@ -108,9 +106,6 @@ void path__pairs_drop_blocked(struct path *pp);
 
 /** path__pairs_drop_socket() - drop all pairs of a socket that was closed. */
 void path__pairs_drop_socket(struct path *pp, uint32_t socket);
-
-/** path__pairs_begin_round() - count pongs anew; @anew: measure all round trips anew, too. */
-void path__pairs_begin_round(struct path *pp, bool anew);
 
 /** path__pair_on_ping() - a ping was sent; @transaction is its own. */
 void path__pair_on_ping(struct path_pair *pair, uint64_t transaction, nsec_t now);

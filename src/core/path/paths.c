@@ -418,7 +418,13 @@ void paths_on_received(struct paths *p, const struct x25519_public *key, nsec_t 
 /* The chosen pair may be gone, and there may be better ones. */
 static void network_changed(struct path *pp, nsec_t now)
 {
-    path__frames_on_network_change(pp);
+    /* Our former address may not work any more; without one the kernel chooses. */
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        struct path_pair_contact *contact = &pp->pairs.items[i].contact;
+
+        contact->left = contact->local;
+        contact->local = (struct ip_addr){0};
+    }
     path_liveness_suspect(&pp->liveness, now);
     path__checks_start(pp, true, now);
 }

@@ -86,29 +86,6 @@ struct paths_queue {
     uint8_t frame[PATH_FRAME_MAX];
 };
 
-/** What the node may send, and which mappings it may make. Written by paths_queue.c. */
-struct paths_budget {
-    struct paths_bucket begin;    /* frames that we send unasked */
-    struct paths_bucket answer;   /* frames that answer others' frames */
-    struct paths_bucket mappings; /* mappings that guessing makes in our NAT */
-    struct destinations to;       /* frames to each address that does not answer */
-};
-
-/** Guessing ports: one edge of a node at a time. Written by path_checks.c. */
-struct paths_guessing {
-    struct path *edge;    /* pins; the edge whose turn it is; NULL: no edge's */
-    unsigned sockets_max; /* most sockets that may be open at once */
-    unsigned n_sockets;   /* sockets that are open */
-    uint32_t last_socket; /* number of the newest */
-};
-
-/** When the action FRESH was last asked for, for each reason; 0: never. Written by path_checks.c.
- */
-struct paths_asking {
-    nsec_t guess_at; /* because the peer is about to guess our port */
-    nsec_t death_at; /* because a path had died */
-};
-
 /** All edges of a node. Fields that name no other writer are written by paths.c. */
 struct paths {
     struct x25519_secret secret;
@@ -127,9 +104,26 @@ struct paths {
     struct heap timers; /* one deadline for each edge */
 
     struct paths_queue queue;
-    struct paths_budget budget;
-    struct paths_guessing guessing;
-    struct paths_asking asking;
+    /* What the node may send, and which mappings it may make. Written by paths_queue.c. */
+    struct {
+        struct paths_bucket begin;    /* frames that we send unasked */
+        struct paths_bucket answer;   /* frames that answer others' frames */
+        struct paths_bucket mappings; /* mappings that guessing makes in our NAT */
+        struct destinations to;       /* frames to each address that does not answer */
+    } budget;
+    /* Guessing ports: one edge of a node at a time. Written by path_checks.c. */
+    struct {
+        struct path *edge;    /* pins; the edge whose turn it is; NULL: no edge's */
+        unsigned sockets_max; /* most sockets that may be open at once */
+        unsigned n_sockets;   /* sockets that are open */
+        uint32_t last_socket; /* number of the newest */
+    } guessing;
+    /* When the action FRESH was last asked for, for each reason; 0: never. Written by
+     * path_checks.c. */
+    struct {
+        nsec_t guess_at; /* because the peer is about to guess our port */
+        nsec_t death_at; /* because a path had died */
+    } asking;
     nsec_t looked_at; /* when the action LOOK was last asked for; 0: never. path_nominate.c */
     struct paths_counters counters; /* each is written where its event happens */
 };

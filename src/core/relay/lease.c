@@ -32,14 +32,6 @@ void lease_table_deinit(struct lease_table *t)
     lease_table_init(t, t->by_key.seed, t->max);
 }
 
-void lease_party_init(struct lease_party *party, uint32_t id)
-{
-    party->id = id;
-    party->n_owned = 0;
-    list_init(&party->sends);
-    list_init(&party->receives);
-}
-
 static uint64_t key_hash(
     const struct lease_table *t, const struct lease_party *from, uint32_t index)
 {

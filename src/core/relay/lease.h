@@ -64,9 +64,6 @@ void lease_table_init(struct lease_table *t, uint64_t seed, unsigned max);
 /** lease_table_deinit() - forget all leases; their parties are not touched. */
 void lease_table_deinit(struct lease_table *t);
 
-/** lease_party_init() - @id: not in use by any other party of the same table. */
-void lease_party_init(struct lease_party *party, uint32_t id);
-
 /**
  * lease_find() - the lease by which @from sends with @index
  *

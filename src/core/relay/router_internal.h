@@ -11,11 +11,9 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "base/clock.h"
 #include "base/containers.h"
 #include "base/rate.h"
 #include "crypto/hash.h"
-#include "crypto/x25519.h"
 #include "relay/lease.h"
 #include "relay/router.h"
 

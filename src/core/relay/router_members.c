@@ -178,7 +178,9 @@ int router_node_add(struct router_node **ret, struct router *r, struct router_ne
     mac1_key(&node->key, key);
     list_init(&node->blocks);
     (void)pthread_mutex_lock(&r->changing);
-    lease_party_init(&node->leases, r->next_id++);
+    node->leases.id = r->next_id++;
+    list_init(&node->leases.sends);
+    list_init(&node->leases.receives);
     list_add_tail(&net->nodes, &node->in_network);
     (void)pthread_mutex_unlock(&r->changing);
     *ret = node;

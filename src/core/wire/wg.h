@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <stddef.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"

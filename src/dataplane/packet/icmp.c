@@ -6,11 +6,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "net/tun/tun.h"
 #include "wire/ip.h"
-
-#define ANSWERS_AT_ONCE 100
-#define ANSWER_EACH     (NSEC_PER_SEC / 100)
 
 #define ICMP_HEADER            8
 #define ICMP_DEST_UNREACHABLE  3
@@ -119,19 +115,6 @@ size_t icmp_make(const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static 
     if (ip.version == 6)
         return make_v6(p, &ip, &v6, ret);
     return mtu && ip_v4_may_fragment(p) ? 0 : make_v4(p, &ip, &v4, ret);
-}
-
-void icmp_send(struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now)
-{
-    uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
-    size_t n;
-
-    if (!rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
-        return;
-    n = icmp_make(p, len, mtu, frame + TUN_HEADER);
-    /* An answer that the kernel does not take is lost like any other ICMP message. */
-    if (n > 0 && write(fd, frame, TUN_HEADER + n) < 0)
-        return;
 }
 
 /* ---- cutting IPv6 packets; section numbers are those of RFC 8200 ---- */

@@ -6,9 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/rate.h"
-
 /* Telling an inner sender that its packet has nowhere to go, or does not fit. */
 
 /** Longest message that icmp_make() writes. */
@@ -28,13 +25,6 @@
  * message itself, a later fragment, multicast, or an unusable source.
  */
 size_t icmp_make(const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX]);
-
-/**
- * icmp_send() - icmp_make() for @p, written to an interface
- * @rate:	of the calling thread: 100 at once, 100 a second; when it is used up nothing is sent
- * @fd:		a TUN queue
- */
-void icmp_send(struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now);
 
 /*
  * Cutting an IPv6 packet for a path that carries less than 1280 bytes.

@@ -53,6 +53,19 @@ static void drop(struct port *p, enum drop_reason reason)
 
 /* ---- sending ---- */
 
+/* A handshake message, at once, by @path. */
+static void send_at_once(struct sender *s, const struct udp_path *path, const void *msg, size_t len)
+{
+    struct udp_run run = {
+        .len = (uint32_t)len, .seg = (uint16_t)len, .tos = WG_HANDSHAKE_TOS, .path = *path};
+
+    sender_flush(s);
+    memcpy(s->space, msg, len);
+    run.buf = s->space;
+    udp_outbox_add(&s->out, port_state_sockets(s->port), &run);
+    sender_flush(s);
+}
+
 static void send_message(
     struct peer *peer, const struct udp_path *path, void *msg, size_t len, nsec_t now)
 {
@@ -63,7 +76,7 @@ static void send_message(
         drop(p, DROP_NO_ENDPOINT);
         return;
     }
-    sender_message(p->sender, path, msg, len);
+    send_at_once(p->sender, path, msg, len);
     peer_count_tx(peer, len);
 }
 
@@ -340,7 +353,7 @@ static void send_cookie(struct port *p, const struct handshake_msg *m, nsec_t no
         gate_open(&p->gate);
     }
     if (cookie_create_reply(&d->checker, m->msg, m->len, &m->path.remote, now, &p->rng, &reply))
-        sender_message(p->sender, &m->path, &reply, sizeof(reply));
+        send_at_once(p->sender, &m->path, &reply, sizeof(reply));
 }
 
 /* Under load: may this message go on? If not, it was answered with a cookie, or dropped. */
@@ -384,16 +397,4 @@ bool handshake_io_take_next(struct port *p, nsec_t now, struct peer **ret_due)
     *ret_due = take(p, m, now);
     handshake_queue_done(&p->handshakes, m);
     return true;
-}
-
-/* Those of other devices go with them: their senders repeat in five seconds. */
-void handshake_io_forget(struct port *p, const struct device *d)
-{
-    struct handshake_msg *m;
-
-    while ((m = mpsc_pop(&p->handshakes.ring)) != NULL) {
-        if (m->device != d)
-            drop_count(&p->drops, DROP_QUEUE_FULL, 1);
-        handshake_queue_done(&p->handshakes, m);
-    }
 }

@@ -34,9 +34,6 @@ struct handshake_limits *handshake_limits_free(struct handshake_limits *limits);
  */
 bool handshake_io_take_next(struct port *p, nsec_t now, struct peer **ret_due);
 
-/** handshake_io_forget() - throw away what waits for @d, which is about to go. */
-void handshake_io_forget(struct port *p, const struct device *d);
-
 /** handshake_io_initiate() - create and send an initiation; tells the timers. */
 void handshake_io_initiate(struct peer *peer, nsec_t now);
 

@@ -107,15 +107,6 @@ struct udp_path peer_copy_path(struct peer *peer, const struct udp_path *which)
     return path;
 }
 
-void peer_set_left(struct peer *peer, const struct udp_path *path)
-{
-    (void)pthread_mutex_lock(&peer->lock);
-    peer->left = path ? *path : (struct udp_path){.ifindex = 0};
-    if (path && udp_path_equal(&peer->path, path))
-        peer->path = (struct udp_path){.remote = path->remote};
-    (void)pthread_mutex_unlock(&peer->lock);
-}
-
 /* Under the peer's lock. */
 static bool is_held(const struct peer *peer, bool begins)
 {

@@ -130,14 +130,6 @@ void peer_tell_soon(struct peer *peer, nsec_t now);
 struct udp_path peer_copy_path(struct peer *peer, const struct udp_path *which);
 
 /**
- * peer_set_left() - its packets do not leave from our address on @path any more
- * @path:	as peer_copy_path() gave it; NULL: there is none of that kind
- *
- * From packets that come by any other path our address is learned as before. Any thread.
- */
-void peer_set_left(struct peer *peer, const struct udp_path *path);
-
-/**
  * peer_learn_path() - an authentic message came by @path: answer there
  * @begins:	it is the first of a session under which we send from now on
  *

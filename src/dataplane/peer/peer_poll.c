@@ -57,6 +57,17 @@ static enum way find_way(struct port *p, const struct udp_path *path)
     return ifindex == path->ifindex ? WAY_SAME : WAY_OTHER;
 }
 
+/* Packets of @peer do not leave from our address on @path any more; NULL: there is no such path.
+ * From packets that come by any other path our address is learned as before. */
+static void set_left(struct peer *peer, const struct udp_path *path)
+{
+    (void)pthread_mutex_lock(&peer->lock);
+    peer->left = path ? *path : (struct udp_path){.ifindex = 0};
+    if (path && udp_path_equal(&peer->path, path))
+        peer->path = (struct udp_path){.remote = path->remote};
+    (void)pthread_mutex_unlock(&peer->lock);
+}
+
 /* Asks for the route to @peer, which speaks from or to another place than before. */
 static void check_route(struct peer *peer, nsec_t now)
 {
@@ -66,12 +77,12 @@ static void check_route(struct peer *peer, nsec_t now)
     enum way way = find_way(p, &path);
 
     if (find_way(p, &left) == WAY_SAME)
-        peer_set_left(peer, NULL);
+        set_left(peer, NULL);
     if (way == WAY_SAME)
         peer->follows_route = true;
     if (way != WAY_OTHER || !peer->follows_route)
         return;
-    peer_set_left(peer, &path);
+    set_left(peer, &path);
     if (peer->device->link.is_up)
         (void)sender_keepalive(p->sender, peer, now);
 }

@@ -279,24 +279,3 @@ bool sender_keepalive(struct sender *s, struct peer *peer, nsec_t now)
     sender_flush(s);
     return has_session;
 }
-
-void sender_message(struct sender *s, const struct udp_path *path, const void *msg, size_t len)
-{
-    struct udp_run run = {
-        .len = (uint32_t)len, .seg = (uint16_t)len, .tos = WG_HANDSHAKE_TOS, .path = *path};
-
-    sender_flush(s);
-    memcpy(s->space, msg, len);
-    run.buf = s->space;
-    udp_outbox_add(&s->out, port_state_sockets(s->port), &run);
-    sender_flush(s);
-}
-
-int sender_run(struct sender *s, const struct udp_run *run)
-{
-    uint64_t failed = s->out.n_failed;
-
-    udp_outbox_add(&s->out, port_state_sockets(s->port), run);
-    udp_outbox_flush(&s->out, port_state_sockets(s->port));
-    return s->out.n_failed != failed ? -s->out.last_error : 0;
-}

@@ -17,7 +17,6 @@
 
 #include <assert.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -100,13 +99,6 @@ bool sender_add_keepalive(struct sender *s, struct peer *peer, nsec_t now);
  * Return: false when there is no session to send it under.
  */
 bool sender_keepalive(struct sender *s, struct peer *peer, nsec_t now);
-
-/** sender_message() - a handshake message, at once, by @path. */
-void sender_message(struct sender *s, const struct udp_path *path, const void *msg, size_t len);
-
-/** sender_run() - datagrams that are not WireGuard's, at once. 0, or negative errno when the kernel
- * did not take (all of) them; nothing is counted. */
-int sender_run(struct sender *s, const struct udp_run *run);
 
 /** sender_flush() - hand everything to the kernel, forget keys. */
 void sender_flush(struct sender *s);

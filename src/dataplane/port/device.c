@@ -13,7 +13,6 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/log.h"
-#include "peer/handshake_io.h"
 #include "peer/relay_device.h"
 #include "port/device_config.h"
 #include "shared/device_state.h"
@@ -146,6 +145,19 @@ int device_new(
     return 0;
 }
 
+/* Throws away what waits for @d, which is about to go. Messages for other devices go with it: their
+ * senders repeat in five seconds. */
+static void forget_handshakes(struct port *p, const struct device *d)
+{
+    struct handshake_msg *m;
+
+    while ((m = mpsc_pop(&p->handshakes.ring)) != NULL) {
+        if (m->device != d)
+            drop_count(&p->drops, DROP_QUEUE_FULL, 1);
+        handshake_queue_done(&p->handshakes, m);
+    }
+}
+
 static void detach(struct device *d)
 {
     uint64_t dropped[DROP_REASON_N] = {0};
@@ -157,7 +169,7 @@ static void detach(struct device *d)
     gate_close(&p->gate);
     list_remove(&d->siblings);
     gate_open(&p->gate);
-    handshake_io_forget(p, d);
+    forget_handshakes(p, d);
     (void)relay_device_set(d, false);
     device_config_remove_peers(d);
     /* What its threads have dropped stays in the port's sum. */

@@ -49,6 +49,16 @@ static struct udp_run run_of(const struct frame_socket_header *h, uint8_t *frame
     return run;
 }
 
+/* Datagrams that are not WireGuard's, at once. Fails when the kernel did not take all of them. */
+static int send_run(struct sender *s, const struct udp_run *run)
+{
+    uint64_t failed = s->out.n_failed;
+
+    udp_outbox_add(&s->out, port_state_sockets(s->port), run);
+    udp_outbox_flush(&s->out, port_state_sockets(s->port));
+    return s->out.n_failed != failed ? -s->out.last_error : 0;
+}
+
 /* DF is an option of the socket, which all threads send with: so nobody else may be sending. */
 static int send_unfragmented(struct port *p, const struct udp_run *run)
 {
@@ -57,7 +67,7 @@ static int send_unfragmented(struct port *p, const struct udp_run *run)
 
     port_gates_close(p, NULL);
     if (udp_set_dont_fragment(sockets, true) == 0)
-        r = sender_run(p->sender, run);
+        r = send_run(p->sender, run);
     (void)udp_set_dont_fragment(sockets, false);
     port_gates_open(p, NULL);
     return r;
@@ -84,7 +94,7 @@ static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
     if (header.flags & FRAME_SOCKET_DONT_FRAGMENT)
         r = send_unfragmented(p, &run);
     else
-        r = sender_run(p->sender, &run);
+        r = send_run(p->sender, &run);
     if (r < 0)
         drop_count(&p->drops, DROP_UDP_SEND, 1);
 }

@@ -59,6 +59,9 @@ static bool run_handshakes(struct port *p, nsec_t now)
     return true;
 }
 
+/* Keypairs that wait to be freed are, before their time, when they are so many. */
+#define RECLAIM_MANY 1024
+
 /* Whatever is due at @now. Returns when something is due next. */
 static nsec_t run_timers(struct port *p, nsec_t now)
 {
@@ -67,8 +70,9 @@ static nsec_t run_timers(struct port *p, nsec_t now)
     nsec_t polls;
 
     peer_poll_due(p, now);
-    due = retire_tick(p, now);
-    due = nsec_min(due, source_addr_tick(p->source, now));
+    if (p->retired.due <= now || p->retired.n >= RECLAIM_MANY)
+        retire_reclaim(p);
+    due = nsec_min(p->retired.due, source_addr_tick(p->source, now));
     due = nsec_min(due, device_link_bind_again(p, now));
     list_foreach(d, &p->devices, siblings)
         due = nsec_min(due, relay_device_expire(d, now));

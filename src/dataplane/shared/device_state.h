@@ -37,32 +37,6 @@ struct device_shaping {
     unsigned n_rates;                     /* that are set, of peers too; under the port's lock */
 };
 
-/** A device's interface as the kernel has it. device_config.c's; under the port's lock. */
-struct device_link {
-    struct link_watch watch;
-    struct loop_event event; /* of watch */
-    unsigned fitted_mtu;     /* that the interface's superpackets are cut for; 0: not yet */
-    uint64_t fitted_rate;    /* and for this one, in bit/s; 0: none */
-    bool has_new_mtus;       /* of peers, since */
-    bool is_up;              /* messages are sent and taken */
-    bool is_gone;            /* deleted */
-};
-
-/** What a device needs to relay between its peers. relay_device.c's; under the port's lock. */
-struct device_relay {
-    struct relay *relay;            /* owns; NULL: it does not relay */
-    struct router_network *network; /* lent by its router */
-    nsec_t due;                     /* give back what has expired; NSEC_NEVER: nothing does */
-};
-
-/** A device's sending threads. tx.c's. */
-struct device_tx {
-    struct tx_worker *workers; /* owns tun_readers(); immutable after device_new() */
-    _Atomic bool is_stopping;  /* they end */
-    _Atomic bool has_vanished; /* one could not read any more: the interface may be gone */
-    _Atomic uint64_t n_lent;   /* times that one lent its queues: see tx.c */
-};
-
 struct device {
     /* Immutable after device_new(). */
     struct port *port;          /* pins */
@@ -75,7 +49,13 @@ struct device {
     /* Any thread. */
     _Atomic unsigned mtu; /* bytes; written by device_config.c */
     struct refusals refusals;
-    struct device_tx tx;
+    /* A device's sending threads. tx.c's. */
+    struct {
+        struct tx_worker *workers; /* owns tun_readers(); immutable after device_new() */
+        _Atomic bool is_stopping;  /* they end */
+        _Atomic bool has_vanished; /* one could not read any more: the interface may be gone */
+        _Atomic uint64_t n_lent;   /* times that one lent its queues: see tx.c */
+    } tx;
     struct device_shaping shaping;
 
     /* Changed with the gates closed, read inside them. */
@@ -89,7 +69,21 @@ struct device {
     struct htab by_key; /* of struct peer, by public key */
     struct list peers;  /* of struct peer, by siblings; the oldest first */
     size_t n_peers;
-    struct device_link link;
+    /* A device's interface as the kernel has it. device_config.c's; under the port's lock. */
+    struct {
+        struct link_watch watch;
+        struct loop_event event; /* of watch */
+        unsigned fitted_mtu;     /* that the interface's superpackets are cut for; 0: not yet */
+        uint64_t fitted_rate;    /* and for this one, in bit/s; 0: none */
+        bool has_new_mtus;       /* of peers, since */
+        bool is_up;              /* messages are sent and taken */
+        bool is_gone;            /* deleted */
+    } link;
     struct device_listener listener;
-    struct device_relay relay;
+    /* What a device needs to relay between its peers. relay_device.c's; under the port's lock. */
+    struct {
+        struct relay *relay;            /* owns; NULL: it does not relay */
+        struct router_network *network; /* lent by its router */
+        nsec_t due;                     /* give back what has expired; NSEC_NEVER: nothing does */
+    } relay;
 };

@@ -47,9 +47,8 @@ void port_gates_set_filter(struct port *p, port_filter_fn fn, void *ctx)
 
 /* ---- keypairs that go ---- */
 
-/* They are freed this soon, or when this many wait. */
+/* They are freed this soon, or when RECLAIM_MANY wait. */
 #define RECLAIM_DELAY (200 * NSEC_PER_MSEC)
-#define RECLAIM_MANY  1024
 
 void retire_keypairs(struct port *p, const struct keypairs_evicted *evicted)
 {
@@ -87,13 +86,6 @@ void retire_reclaim(struct port *p)
     *r = (struct retired)RETIRED_NULL;
 }
 
-nsec_t retire_tick(struct port *p, nsec_t now)
-{
-    if (p->retired.due <= now || p->retired.n >= RECLAIM_MANY)
-        retire_reclaim(p);
-    return p->retired.due;
-}
-
 /* ---- sockets ---- */
 
 /* A port that is taken is asked for again after so long. */
@@ -104,6 +96,18 @@ static bool has_sockets(const struct port *p)
     const struct udp_sockets *s = port_state_sockets(p);
 
     return s->fd[UDP_FAMILY_V4] >= 0 || s->fd[UDP_FAMILY_V6] >= 0;
+}
+
+/* Wakes the worker, and waits until it has left an epoll_wait() that it is in. A socket keeps its
+ * port, closed or not, while somebody polls it; after this nobody does. Any thread but the worker,
+ * outside the gate. */
+static void await_turn(struct rx_waiter *w)
+{
+    uint32_t before = atomic_load(&w->turn);
+
+    wakeup_signal(w->wake_fd);
+    while (atomic_load(&w->turn) == before && !atomic_load(w->is_stopping))
+        (void)sched_yield();
 }
 
 /*
@@ -123,7 +127,7 @@ static void swap_sockets(struct port *p, struct udp_sockets *s)
     for (unsigned i = 0; i < p->opt.n_workers; i++) {
         udp_close(&s[i]);
         if (i < p->n_receiving)
-            rx_waiter_await_turn(&p->waiters[i]);
+            await_turn(&p->waiters[i]);
     }
 }
 

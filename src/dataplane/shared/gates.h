@@ -58,10 +58,6 @@ void retire_keypairs(struct port *p, const struct keypairs_evicted *evicted);
 /** retire_reclaim() - wait until nobody is in the port's gate, and free all of them. */
 void retire_reclaim(struct port *p);
 
-/** retire_tick() - reclaim, if it is time or if they are many. Returns when it is time next;
- * NSEC_NEVER: none waits. */
-nsec_t retire_tick(struct port *p, nsec_t now);
-
 /*
  * The port's UDP sockets, one pair for each rx worker: opened, closed, swapped.
  *

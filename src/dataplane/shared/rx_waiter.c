@@ -54,15 +54,6 @@ int rx_waiter_watch_sockets(struct rx_waiter *w, const struct udp_sockets *s)
     return r;
 }
 
-void rx_waiter_await_turn(struct rx_waiter *w)
-{
-    uint32_t before = atomic_load(&w->turn);
-
-    wakeup_signal(w->wake_fd);
-    while (atomic_load(&w->turn) == before && !atomic_load(w->is_stopping))
-        (void)sched_yield();
-}
-
 int rx_waiter_add(struct rx_waiter *w, struct rx_event *ev)
 {
     int r;

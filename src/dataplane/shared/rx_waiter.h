@@ -57,16 +57,6 @@ void rx_waiter_deinit(struct rx_waiter *w);
 int rx_waiter_watch_sockets(struct rx_waiter *w, const struct udp_sockets *s);
 
 /**
- * rx_waiter_await_turn() - wake the worker, and wait until it has left an epoll_wait() that it is
- * in
- *
- * A socket keeps its port, closed or not, while somebody polls it; after this nobody does.
- *
- * Threads: any but the worker, outside the gate.
- */
-void rx_waiter_await_turn(struct rx_waiter *w);
-
-/**
  * rx_waiter_add() - know an event, but do not wait for it yet
  * @ev:		pinned; its fd, fn and ctx are set
  *

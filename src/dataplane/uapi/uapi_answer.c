@@ -9,7 +9,6 @@
 #include "base/version.h"
 #include "crypto/aead.h"
 #include "peer/peer.h"
-#include "peer/relay_device.h"
 #include "port/device.h"
 #include "port/port.h"
 #include "shared/device_state.h"

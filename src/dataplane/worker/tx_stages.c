@@ -46,6 +46,25 @@ static int queue_fd(const struct tx_worker *w, unsigned i)
     return w->device->tun.fd[w->first + i];
 }
 
+/* ICMP answers of a thread. */
+#define ANSWERS_AT_ONCE 100
+#define ANSWER_EACH     (NSEC_PER_SEC / 100)
+
+/* icmp_make() for @p, written to the TUN queue @fd, unless too many were in the last second. */
+static void send_icmp(
+    struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now)
+{
+    uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
+    size_t n;
+
+    if (!rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
+        return;
+    n = icmp_make(p, len, mtu, frame + TUN_HEADER);
+    /* An answer that the kernel does not take is lost like any other ICMP message. */
+    if (n > 0 && write(fd, frame, TUN_HEADER + n) < 0)
+        return;
+}
+
 /* Stage: classify. Is this a frame that we can cut? */
 static bool classify(struct tx_worker *w, size_t len)
 {
@@ -69,7 +88,7 @@ static bool classify(struct tx_worker *w, size_t len)
     /* No datagram carries that much, whatever the interface's MTU says. */
     if (gso_len(&w->plan, 0) > PACKET_MAX) {
         drop(w, DROP_TOO_BIG);
-        icmp_send(
+        send_icmp(
             &w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, PACKET_MAX, clock_now());
         w->next = w->plan.n;
         return false;
@@ -240,14 +259,14 @@ static void hand_over(struct tx_worker *w)
         /* The inner sender is told that there is no route, as the kernel's WireGuard does. */
         if (!f->peer) {
             drop_count(&w->drops, DROP_NO_ROUTE, n);
-            icmp_send(&w->icmp, queue_fd(w, 0), inner, pkt->len, 0, now);
+            send_icmp(&w->icmp, queue_fd(w, 0), inner, pkt->len, 0, now);
             continue;
         }
         /* It is told what would fit, as by a router before a narrow link. */
         mtu = exceeded_mtu(f);
         if (mtu) {
             drop_count(&w->drops, DROP_TOO_BIG, n);
-            icmp_send(&w->icmp, queue_fd(w, 0), inner, pkt->len, mtu, now);
+            send_icmp(&w->icmp, queue_fd(w, 0), inner, pkt->len, mtu, now);
             continue;
         }
         mtu = cut_mtu(f);

@@ -15,13 +15,11 @@
 
 #include "base/drop.h"
 #include "base/rate.h"
-#include "net/socket/udp_batch.h"
 #include "packet/gso.h"
 #include "packet/sched.h"
 #include "peer/sender.h"
 #include "shared/rx_waiter.h"
 #include "wire/ip.h"
-#include "wire/wg.h"
 
 #define BATCH_PACKETS 128
 #define BATCH_SIZE    (96 * 1024)

@@ -14,8 +14,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/clock.h"
 
 enum log_level {

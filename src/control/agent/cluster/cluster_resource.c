@@ -2,7 +2,6 @@
 #include "agent/cluster/cluster_resource.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

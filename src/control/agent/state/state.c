@@ -302,13 +302,7 @@ static json_t *encode_given(const struct state *st)
     return given;
 }
 
-void state_public_deinit(struct state_public *p)
-{
-    snapshot_deinit(&p->snapshot);
-    *p = (struct state_public)STATE_PUBLIC_NULL;
-}
-
-int state_read_public(struct state_public *ret, const char *dir, struct err *e)
+int state_read_public(struct state *ret, const char *dir, struct err *e)
 {
     struct state st = STATE_NULL;
     char path[PATH_MAX];
@@ -328,8 +322,7 @@ int state_read_public(struct state_public *ret, const char *dir, struct err *e)
     json_decref(json);
     if (r < 0)
         return r;
-    memcpy(ret->interface, st.interface, sizeof(ret->interface));
-    ret->snapshot = st.snapshot;
+    *ret = st;
     return 0;
 }
 

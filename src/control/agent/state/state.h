@@ -114,19 +114,13 @@ int state_read(struct state *ret, const char *dir, struct err *e);
  */
 int state_write(const struct state *st, const char *dir, struct err *e);
 
-/** What public.json holds. */
-struct state_public {
-    char interface[STATE_INTERFACE_MAX];
-    struct snapshot snapshot; /* the network, this node and the hub, as at the join */
-};
-
-#define STATE_PUBLIC_NULL {0}
-
-/** state_public_deinit() - idempotent. */
-void state_public_deinit(struct state_public *p);
-
-/** state_read_public() - public.json, for programs that may not read the key; as state_read(). */
-int state_read_public(struct state_public *ret, const char *dir, struct err *e);
+/**
+ * state_read_public() - public.json, for programs that may not read the key; as state_read()
+ *
+ * Of @ret the interface, the engine and the snapshot are set, and nothing else: the network, this
+ * node and the hub, as at the join.
+ */
+int state_read_public(struct state *ret, const char *dir, struct err *e);
 
 /** state_write_public() - write public.json alone; returns as state_write(), which calls it. */
 int state_write_public(const struct state *st, const char *dir, struct err *e);

@@ -157,7 +157,7 @@ static void test_foreign_key(void **state)
 static void test_public(void **state)
 {
     struct state st = make_state();
-    struct state_public p = STATE_PUBLIC_NULL;
+    struct state p = STATE_NULL;
     char path[128];
     char *text;
 
@@ -172,7 +172,7 @@ static void test_public(void **state)
     assert_null(strstr(text, "privateKey"));
     assert_null(strstr(text, "proxy"));
     free(text);
-    state_public_deinit(&p);
+    state_deinit(&p);
     state_deinit(&st);
     write_file("public.json", "{\"interface\": \"\"}");
     assert_true(state_read_public(&p, dir, NULL) < 0);

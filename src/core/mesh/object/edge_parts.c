@@ -16,7 +16,7 @@
 static void free_part(struct edge_part *part, enum edge_owner owner)
 {
     if (part && owner == EDGE_OWNER_AGENT && !part->is_gone)
-        edge_said_deinit(&part->said);
+        free(part->said.error);
     free(part);
 }
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -24,12 +23,6 @@ static const char *const reach_names[] = {"unknown", "reached", "silent"};
 _Static_assert(sizeof(reach_names) / sizeof(*reach_names) == EDGE_REACH_N, "a name each");
 
 /* ---- parts ---------------------------------------------------------------------------------- */
-
-void edge_said_deinit(struct edge_said *s)
-{
-    free(s->error);
-    *s = (struct edge_said)EDGE_SAID_NULL;
-}
 
 static void decode_endpoint(struct fields *f, const char *name, struct endpoint *ret)
 {

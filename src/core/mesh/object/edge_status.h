@@ -68,12 +68,9 @@ struct edge_probed {
 
 #define EDGE_SAID_NULL {.path = PATH_KIND_N}
 
-/** edge_said_deinit() - release what it owns. */
-void edge_said_deinit(struct edge_said *s);
-
 /**
  * edge_said_decode() - the part of one agent for one edge, from JSON
- * @ret:	untouched on failure, else for edge_said_deinit()
+ * @ret:	untouched on failure, else its @error is to be freed
  * @at:		s since 1970: the ages in @json count back from this time
  * @where:	for the words of an error
  *

@@ -18,7 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/parse.h"
 #include "path/path.h"
 
 /** Flows of one day that have a sum of their own; further ones of a meter share TRAFFIC_OTHERS. */

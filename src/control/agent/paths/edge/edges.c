@@ -132,13 +132,6 @@ void edges_tell_relays(struct edges *e, nsec_t hub_rtt, struct path_side *side, 
     relay_select_tell(&e->relays, &hub, e->facts, gather_relays(e, now), side);
 }
 
-const char *edges_name_of(const struct edges *e, const struct x25519_public *key)
-{
-    const struct peer_entry *peer = peer_table_find_key(&e->peers, key);
-
-    return peer ? peer->node : e->hub_name;
-}
-
 /* ---- what a path carries -------------------------------------------------------------------- */
 
 static void run_pmtu(struct edges *e, struct peer_entry *peer, nsec_t now)
@@ -210,16 +203,6 @@ static uint16_t route_mtu(const struct edges *e, const struct peer_entry *peer)
         return paths_relay_mtu(e->paths, &peer->key, &peer->route.via);
     }
     return 0;
-}
-
-void edges_set_link_mtu(struct edges *e, uint16_t mtu, nsec_t now)
-{
-    if (e->limits.link_mtu == mtu)
-        return;
-    e->limits.link_mtu = mtu;
-    for (size_t i = 0; i < e->peers.n; i++)
-        if (e->peers.items[i].pmtu)
-            pmtu_driver_set_limits(e->peers.items[i].pmtu, &e->limits, now);
 }
 
 /* ---- routes and handshakes ------------------------------------------------------------------ */

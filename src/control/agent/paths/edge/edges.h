@@ -16,7 +16,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "agent/paths/edge/edge_mtu.h"
 #include "agent/paths/edge/peer_table.h"
@@ -82,9 +81,6 @@ void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now);
 /** edges_is_hub_at() - is @at the endpoint of any hub? */
 bool edges_is_hub_at(const struct edges *e, const struct endpoint *at);
 
-/** edges_set_link_mtu() - inner bytes that the machine's largest link carries; 0: not known. */
-void edges_set_link_mtu(struct edges *e, uint16_t mtu, nsec_t now);
-
 /** edges_observe() - what the engine shows of its peers, hubs too. When a peer is seen for the
  * first time the direct path that an earlier agent has left in the engine is taken up.
  */
@@ -143,6 +139,3 @@ bool edges_hasten_handshakes(struct edges *e, nsec_t now);
 
 /** edges_awaits_handshake() - is there a handshake that is wanted and was not seen yet? */
 bool edges_awaits_handshake(const struct edges *e);
-
-/** edges_name_of() - the name of the peer with that key; of any other key, the hub's. */
-const char *edges_name_of(const struct edges *e, const struct x25519_public *key);

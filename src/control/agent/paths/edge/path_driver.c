@@ -239,7 +239,14 @@ bool path_driver_pins(const struct path_driver *d)
 
 void path_driver_set_link_mtu(struct path_driver *d, uint16_t mtu)
 {
-    edges_set_link_mtu(&d->edges, mtu, clock_now());
+    struct edges *e = &d->edges;
+
+    if (e->limits.link_mtu == mtu)
+        return;
+    e->limits.link_mtu = mtu;
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (e->peers.items[i].pmtu)
+            pmtu_driver_set_limits(e->peers.items[i].pmtu, &e->limits, clock_now());
 }
 
 void path_driver_set_hub_clock(struct path_driver *d, nsec_t ahead)
@@ -615,8 +622,9 @@ json_t *path_driver_encode_relays(const struct path_driver *d, const char *node)
     size_t n = peer ? paths_relays(d->paths, &peer->key, relays, PATH_RELAYS_MAX) : 0;
 
     for (size_t i = 0; items && i < n; i++) {
+        const struct peer_entry *relay = peer_table_find_key(&d->edges.peers, &relays[i].key);
         json_t *item = json_pack("{s:s, s:s, s:o, s:o}", "name",
-            edges_name_of(&d->edges, &relays[i].key), "verdict",
+            relay ? relay->node : d->edges.hub_name, "verdict",
             path_verdict_names[relays[i].verdict], "rttMs", encode_milliseconds(relays[i].here),
             "peerRttMs", encode_milliseconds(relays[i].there));
 

@@ -208,13 +208,6 @@ nsec_t port_map_pause_after(const struct port_mapping *pm);
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/** The newest port of a NAT that gives out its ports in sequence. */
-struct local_fresh {
-    struct endpoint server; /* the server that is asked for it; none: no server is asked */
-    struct stun_transaction id;
-    uint16_t port; /* as last seen by that server; 0: not known */
-};
-
 struct local_candidates {
     const struct endpoint *given; /* pins; by the operator, port 0: WireGuard's */
     unsigned n_given;
@@ -225,7 +218,12 @@ struct local_candidates {
     struct port_mapping mapping; /* what the router has granted */
     struct stun_client stun;
     struct behavior_survey survey;
-    struct local_fresh fresh;
+    /* The newest port of a NAT that gives out its ports in sequence. */
+    struct {
+        struct endpoint server; /* the server that is asked for it; none: no server is asked */
+        struct stun_transaction id;
+        uint16_t port; /* as last seen by that server; 0: not known */
+    } fresh;
     bool is_blocked;  /* no UDP gets out of this machine */
     nsec_t keepalive; /* to be told to peers; 0: not known */
 };

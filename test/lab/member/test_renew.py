@@ -75,6 +75,8 @@ def test_goes_with_its_process_again(pair: tuple[Site, AgentNode, AgentNode]) ->
     os.kill(pid, 9)
     wait_for(lambda: a.host.pids("weft-wg") not in ([], [pid]), 20, "another data plane")
     wait_for(lambda: link_number(a) not in ("", link), 20, "another interface")
+    # One that found the interface in use ends by itself.
+    wait_for(lambda: len(a.host.pids("weft-wg")) == 1, 20, "one data plane alone")
 
 
 def test_of_an_older_version(pair: tuple[Site, AgentNode, AgentNode]) -> None:

@@ -381,7 +381,7 @@ static void on_node_removed(void *ctx, const struct model_node *node)
 {
     struct changes *c = ctx;
     nsec_t now = clock_now();
-    const char *reason = node->served->leaving ? node->served->leaving : node->net->served->leaving;
+    const char *reason = node->served->leaving ? node->served->leaving : node->net->leaving;
 
     if (!reason)
         reason = "it was away for too long";
@@ -389,13 +389,13 @@ static void on_node_removed(void *ctx, const struct model_node *node)
     watch_tell_node_removed(c->watcher, node, reason, now);
     jobs_end_member(&node->net->served->jobs, &node->spec.address4);
     jobs_end_member(&node->net->served->jobs, &node->spec.address6);
-    if (!node->net->served->leaving)
+    if (!node->net->leaving)
         delete_orphans(c, node, now);
-    if (!node->served->leaving && !node->net->served->leaving)
+    if (!node->served->leaving && !node->net->leaving)
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->spec.meta.name,
             node->net->spec.meta.name, reason);
     node->served->reap_at = plan_reaping(c, now);
-    if (strcmp(node->spec.meta.name, c->model->self) == 0 && !node->net->served->leaving)
+    if (strcmp(node->spec.meta.name, c->model->self) == 0 && !node->net->leaving)
         retire(c, node->net);
 }
 

@@ -172,11 +172,11 @@ static void test_a_removed_network_has_no_hub(void **state)
     public_addresses_set_next(&s.hub->public_addresses, &next);
     net = model_find_network(&s.hub->model, "default");
     before = model_find_node(net, "hub")->spec.meta.resource_version;
-    net->served->leaving = "a test removes it";
+    model_set_network_leaving(net, "a test removes it");
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
     assert_int_equal(model_find_node(net, "hub")->spec.meta.resource_version, before);
-    net->served->leaving = NULL;
+    model_set_network_leaving(net, NULL);
     for (unsigned i = 0; i < 3; i++)
         ops[i] =
             (struct store_op){.kind = STORE_OP_DELETE, .key = keys[i], .expect = STORE_EXPECT_ANY};

@@ -48,7 +48,7 @@ static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s
         return err_set(e, ENROL_E_DENIED,
             "the hub does not know this token: it was made by another hub, or ended long ago");
     net = model_find_network(en->model, t->record.network);
-    if (!net || net->served->leaving || !x25519_public_equal(&net->maker.key, &t->record.hub_key))
+    if (!net || net->leaving || !x25519_public_equal(&net->maker.key, &t->record.hub_key))
         return err_set(e, ENROL_E_GONE, "network \"%s\" of this token does not exist any more",
             t->record.network);
     if (!net->has_key)
@@ -244,7 +244,7 @@ static int assess_added(struct enrol *en, struct enrolment *x, struct err *e)
 
     x->token = NULL;
     x->net = model_find_network(en->model, x->network);
-    if (!x->net || x->net->served->leaving)
+    if (!x->net || x->net->leaving)
         return err_set(e, ENROL_E_GONE, "network \"%s\" does not exist any more", x->network);
     if (!x->net->has_key)
         return err_set(

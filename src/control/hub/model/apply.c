@@ -254,8 +254,7 @@ static void delete_edge(struct model *m, struct model_network *net, const char *
     model__free_edge(edge);
 }
 
-/* ---- edges and objects of other kinds ----------------------------------------------------------
- */
+/* ---- objects -------------------------------------------------------------------------------- */
 
 static int put_object(struct model *m, struct model_network *net, const struct record_key *k,
     const struct store_item *item, struct err *e)
@@ -456,7 +455,7 @@ static int apply(struct model *m, const struct store_item *item, struct err *e)
         /* Its nodes may still be there: those of its hubs go in the same commit, and a machine may
          * have joined by another hub when all others had gone. Whoever knows them is told of each.
          */
-        net->served->leaving = MODEL_NETWORK_REMOVED;
+        net->leaving = MODEL_NETWORK_REMOVED;
         while (net->nodes.n > 0)
             remove_node(m, model_node_at(net, net->nodes.n - 1));
         model__remove_network(net);

@@ -22,8 +22,6 @@ static struct model_network *writable_network(const struct model_network *net)
     return (struct model_network *)net;
 }
 
-/* ---- hashes --------------------------------------------------------------------------------- */
-
 /* ---- lookups -------------------------------------------------------------------------------- */
 
 struct model_network *model_find_network(const struct model *m, const char *name)
@@ -494,6 +492,11 @@ void model__remove_network(struct model_network *net)
 void model_count_given_back(const struct model_token *t)
 {
     ((struct model_token *)t)->n_given_back++;
+}
+
+void model_set_network_leaving(const struct model_network *net, const char *why)
+{
+    writable_network(net)->leaving = why;
 }
 
 void model_retire(const struct model_network *net)

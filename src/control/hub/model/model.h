@@ -64,8 +64,7 @@ struct served_network {
     struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
     struct jobs_service jobs;             /* its jobs, while they are served */
     struct overlay_network *overlay;      /* overlay.c's; NULL: there is no data half */
-    const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
-    nsec_t reap_at;      /* when a removed network is freed */
+    nsec_t reap_at;                       /* when a removed network is freed */
 };
 
 struct model_network {
@@ -91,7 +90,8 @@ struct model_network {
     uint64_t ipam_revision; /* of the record of ipam's cursor; 0: not stored yet */
     struct list removed;    /* of struct model_node: removed, and kept until they have been told */
     struct list reap;       /* in the model's removed, once it is removed */
-    struct err key_failure; /* why it has no keys of this hub */
+    const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
+    struct err key_failure;          /* why it has no keys of this hub */
     struct watched_network *watched; /* owns: watch.c's */
     struct served_network *served;   /* owns: as said there */
     uint64_t *sent_bytes; /* owns: traffic_book.c's; what nodes have told since the start, by path,
@@ -110,8 +110,8 @@ struct served_node {
     struct rate asked_wg;         /* how often it asks for its peers: handlers_member.c's */
     struct list streams;          /* streams.c's: of struct stream_end, its own, oldest first */
     struct overlay_node *overlay; /* overlay.c's; NULL: a hub's, or there is no data half */
-    const char *leaving; /* a request removes it: what it is told, a constant; nothing is written
-                            about it either; NULL: it stays, or has expired */
+    const char *leaving; /* node_removal.c's: a request removes it, and this it is told, a constant;
+                            nothing is written about it; NULL: it stays, or has expired */
     nsec_t reap_at;      /* when a removed node is freed */
 };
 
@@ -269,6 +269,9 @@ void model_reap_network(const struct model_network *net);
 
 /** model_count_given_back() - a use of the token was given back: its member had only enrolled. */
 void model_count_given_back(const struct model_token *t);
+
+/** model_set_network_leaving() - a request removes the network; see @leaving there. */
+void model_set_network_leaving(const struct model_network *net, const char *why);
 
 /** model_retire() - the network is not served here any more, until the hub is started again. */
 void model_retire(const struct model_network *net);

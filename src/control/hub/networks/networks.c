@@ -236,7 +236,7 @@ static void on_own_key(void *arg)
     struct networks *n = x->networks;
     const struct model_network *net = model_find_network(n->model, x->name);
 
-    if (net && x->r == 0 && !net->served->leaving && !net->own) {
+    if (net && x->r == 0 && !net->leaving && !net->own) {
         x->r = check_joining(n, net, &x->public, &x->failure);
         if (x->r == 0)
             x->r = store_self(x, net, &x->failure);
@@ -257,7 +257,7 @@ bool networks_join(struct networks *n, nsec_t now)
 
     for (size_t i = 0; !net && i < n->model->networks.n; i++) {
         net = model_network_at(n->model, i);
-        if (net->own || net->served->leaving || net->is_retired)
+        if (net->own || net->leaving || net->is_retired)
             net = NULL;
     }
     if (!net || n->adding[0] || (n->is_serving && now < n->join_at))
@@ -328,7 +328,7 @@ static void end_removal(struct removing *x, int r, const struct err *e)
     const struct model_network *net = model_find_network(x->networks->model, x->name);
 
     if (net)
-        net->served->leaving = NULL;
+        model_set_network_leaving(net, NULL);
     x->done(x->ctx, r, e);
     free(x);
 }
@@ -448,14 +448,14 @@ int networks_remove(struct networks *n, const struct model_network *net, network
 {
     struct removing *x;
 
-    if (net->served->leaving)
+    if (net->leaving)
         return err_set(e, -EAGAIN, "network \"%s\" is being removed already", net->spec.meta.name);
     x = calloc(1, sizeof(*x));
     if (!x)
         return err_set(e, -ENOMEM, "no memory to remove network \"%s\"", net->spec.meta.name);
     *x = (struct removing){.networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx};
     (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
-    net->served->leaving = MODEL_NETWORK_REMOVED;
+    model_set_network_leaving(net, MODEL_NETWORK_REMOVED);
     go_on(x);
     return 0;
 }
@@ -582,7 +582,7 @@ static int refresh_one(
     struct node_hub nh;
     struct node node;
 
-    if (net->served->leaving || !net->own)
+    if (net->leaving || !net->own)
         return 0;
     fill_hub(n, &nh);
     if (is_same_hub(net->own->spec.hub, &nh))

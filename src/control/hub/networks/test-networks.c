@@ -385,7 +385,7 @@ static void test_a_store_that_loses(void **state)
         sample_late_set_loss(s.store, 1);
         assert_true(ask(&s, "DELETE", "/v1/networks/other", NULL) >= 500);
         if (model_find_network(&s.hub->model, "other") == net) {
-            assert_null(net->served->leaving);
+            assert_null(net->leaving);
             n_refused++;
         }
         assert_true(ask(&s, "POST", "/v1/networks",

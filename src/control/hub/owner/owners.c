@@ -365,7 +365,7 @@ void owners_tick(struct owners *o, nsec_t now)
         const struct model_network *net = model_network_at(o->model, i);
         struct owners_network *n = get_network(o, net->spec.meta.name);
 
-        if (n && net->own && net->served->is_up && !net->served->leaving && !n->is_asking &&
+        if (n && net->own && net->served->is_up && !net->leaving && !n->is_asking &&
             decide(o, n, net, now) == OWNER_TAKE)
             take_over(o, n, net, now);
     }

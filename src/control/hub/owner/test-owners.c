@@ -437,9 +437,9 @@ static void test_networks_that_are_not_served(void **state)
     net->served->is_up = false;
     pass(f, 1);
     net->served->is_up = true;
-    net->served->leaving = "it is removed";
+    model_set_network_leaving(net, "it is removed");
     pass(f, 1);
-    net->served->leaving = NULL;
+    model_set_network_leaving(net, NULL);
     net->own = NULL;
     pass(f, 1);
     assert_int_equal(get_owner(f).epoch, 0);

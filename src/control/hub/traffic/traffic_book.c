@@ -312,7 +312,7 @@ static int write_some(
         json_auto_t *json = NULL;
 
         /* A network that is being removed gets no record: it would be left in the store. */
-        if (!entry->is_unsaved || !entry->is_known || !net || net->served->leaving ||
+        if (!entry->is_unsaved || !entry->is_known || !net || net->leaving ||
             (network && strcmp(network, of) != 0))
             continue;
         json = traffic_encode(&entry->traffic);

@@ -511,7 +511,7 @@ static int flush_some(struct reports *s, nsec_t now, struct err *e)
     f->reports = s;
     while (f->n < FLUSH_AT_ONCE && (rp = list_first(&s->unsaved, struct reported_node, unsaved))) {
         const struct model_node *node = rp->node;
-        bool stays = !node->served->leaving && !node->is_expired && !node->net->served->leaving;
+        bool stays = !node->served->leaving && !node->is_expired && !node->net->leaving;
         bool is_ours = writes_here(s, node);
 
         /* A node that is being removed gets no record: it would be left in the store. */

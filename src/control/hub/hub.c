@@ -22,6 +22,7 @@
 #include "hub/networks/backup.h"
 #include "hub/overlay/overlay.h"
 #include "mesh/names/hosts.h"
+#include "net/address/resolve.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/log.h"
@@ -553,9 +554,9 @@ struct hub *hub_free(struct hub *hub)
     resources_free(hub->resources);
     json_decref(hub->networks.held_keys);
     jobs_free(hub->jobs);
-    public_addresses_deinit(&hub->public_addresses);
+    resolve_task_free(hub->public_addresses.task);
     enrol_deinit(&hub->enrol);
-    spending_deinit(&hub->spending);
+    keys_free_all(&hub->spending.networks);
     traffic_book_deinit(&hub->traffic);
     admin_tokens_deinit(&hub->admins);
     owners_deinit(&hub->owners);

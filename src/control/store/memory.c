@@ -109,13 +109,6 @@ static int put(struct memory *m, const struct store_op *op, uint64_t revision)
     return 0;
 }
 
-static bool is_as_expected(struct memory *m, const struct store_op *op)
-{
-    struct memory_item *it = find(m, op->key);
-
-    return op->expect == STORE_EXPECT_ANY || op->expect == (it ? it->revision : 0);
-}
-
 /* A test store may break in the middle when memory ends; the SQLite one does not. */
 static int apply(struct memory *m, const struct store_op *op, uint64_t revision, bool *changed)
 {
@@ -138,11 +131,15 @@ static int commit(struct memory *m, struct store_job *job)
 {
     bool any = false;
 
-    for (size_t i = 0; i < job->n_ops; i++)
-        if (!is_as_expected(m, &job->ops[i])) {
+    for (size_t i = 0; i < job->n_ops; i++) {
+        const struct memory_item *it = find(m, job->ops[i].key);
+        uint64_t expect = job->ops[i].expect;
+
+        if (expect != STORE_EXPECT_ANY && expect != (it ? it->revision : 0)) {
             job->failed = i;
             return STORE_E_CONFLICT;
         }
+    }
     for (size_t i = 0; i < job->n_ops; i++) {
         int r = apply(m, &job->ops[i], m->revision + 1, &job->took_effect[i]);
 

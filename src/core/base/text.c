@@ -354,6 +354,17 @@ void text_make_plain(char *text, char by)
     }
 }
 
+const char *text_part(const char *text, char end, char *ret, size_t cap)
+{
+    size_t n = text ? strcspn(text, (const char[]){end, '\0'}) : 0;
+
+    if (n == 0 || n >= cap)
+        return NULL;
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+    return text[n] ? text + n + 1 : text + n;
+}
+
 size_t text_cut(const char *text, size_t len, size_t max)
 {
     if (len <= max)

@@ -104,6 +104,10 @@ bool text_is_plain(const char *text, size_t len);
 /** text_make_plain() - write @by, which is of ASCII, over each byte of what is not plain. */
 void text_make_plain(char *text, char by);
 
+/** text_part() - copy @text up to @end, or all of it, into @ret. Return: what follows; NULL: it is
+ * empty, or does not fit, or @text is NULL. */
+const char *text_part(const char *text, char end, char *ret, size_t cap);
+
 /** text_cut() - of @text, @len bytes of UTF-8, how many whole characters' bytes are within @max. */
 size_t text_cut(const char *text, size_t len, size_t max);
 

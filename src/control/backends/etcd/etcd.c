@@ -15,11 +15,6 @@
 /* The layout below the prefix, see etcd_codec.h. */
 #define LAYOUT "weft store 1"
 
-static struct etcd *etcd_of(struct store *s)
-{
-    return container_of(s, struct etcd, base);
-}
-
 /* ---- the thread ----------------------------------------------------------------------------- */
 
 /* Commits that may be in one transaction with others write something, so that they are seen. */
@@ -96,12 +91,13 @@ static void run(struct worker *w, void *ctx)
 
 static void etcd_free(struct store *s)
 {
-    struct etcd *q = etcd_of(s);
+    struct etcd *q = container_of(s, struct etcd, base);
 
     s->worker = worker_stop(s->worker);
     etcd_feed_deinit(&q->feed);
     etcd_updates_deinit(&q->updates);
-    etcd_client_deinit(&q->client);
+    remote_http_free(q->client.http);
+    secret_wipe(q->client.password, sizeof(q->client.password));
     store__deinit(s);
     free(q);
 }

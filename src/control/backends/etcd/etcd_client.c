@@ -53,12 +53,6 @@ int etcd_client_init(struct etcd_client *c, const struct etcd_url *url, struct e
     return r == 0 ? remote_http_new(&c->http, &config, e) : r;
 }
 
-void etcd_client_deinit(struct etcd_client *c)
-{
-    c->http = remote_http_free(c->http);
-    secret_wipe(c->password, sizeof(c->password));
-}
-
 /* ---- what an answer means ------------------------------------------------------------------- */
 
 /* What to do after a try. */
@@ -497,9 +491,4 @@ void etcd_feed_tend(struct etcd_feed *f, nsec_t now)
         (f->bytes > 0 && f->bytes > ETCD_FEED_BYTES_MAX / 2))
         return;
     open_stream(f, now);
-}
-
-bool etcd_feed_is_silent(const struct etcd_feed *f, nsec_t now, nsec_t for_ns)
-{
-    return f->stream && now - f->heard_at >= for_ns;
 }

@@ -40,9 +40,6 @@ struct etcd_client {
 /** etcd_client_init() - nothing is asked yet. 0 or negative errno with words. */
 int etcd_client_init(struct etcd_client *c, const struct etcd_url *url, struct err *e);
 
-/** etcd_client_deinit() - idempotent. */
-void etcd_client_deinit(struct etcd_client *c);
-
 /**
  * etcd_client_ask() - ask, and wait for the answer
  * @path:	"/v3/..."
@@ -167,6 +164,3 @@ struct etcd_revision *etcd_feed_next(struct etcd_feed *f);
 
 /** etcd_feed_drop() - remove the first one, and free it. */
 void etcd_feed_drop(struct etcd_feed *f);
-
-/** etcd_feed_is_silent() - has nothing come for @for_ns? */
-bool etcd_feed_is_silent(const struct etcd_feed *f, nsec_t now, nsec_t for_ns);

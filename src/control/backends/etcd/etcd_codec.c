@@ -438,15 +438,12 @@ int etcd_answer_kvs(const json_t *answer, const char *prefix, struct etcd_kvs *r
     return r;
 }
 
-static const json_t *nth(const json_t *answer, size_t i, const char *what)
-{
-    return json_object_get(json_array_get(json_object_get(answer, "responses"), i), what);
-}
-
 int etcd_answer_nth(
     const json_t *answer, size_t i, const char *prefix, struct etcd_kvs *ret, struct err *e)
 {
-    return etcd_answer_kvs(nth(answer, i, "response_range"), prefix, ret, e);
+    const json_t *response = json_array_get(json_object_get(answer, "responses"), i);
+
+    return etcd_answer_kvs(json_object_get(response, "response_range"), prefix, ret, e);
 }
 
 static int take_result(

@@ -599,7 +599,7 @@ static bool may_be_idle(const struct making *m)
 
         if (op->kind == STORE_OP_PUT ||
             (op->kind == STORE_OP_DELETE &&
-                (op->expect != STORE_EXPECT_ANY || etcd_updates_has(&m->q->updates, op->key))))
+                (op->expect != STORE_EXPECT_ANY || keys_find(&m->q->updates.known, op->key))))
             return false;
     }
     return m->is_alone;

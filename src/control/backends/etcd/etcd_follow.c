@@ -166,7 +166,7 @@ static void finish_current(struct etcd *q, uint64_t revision)
 
             job->took_effect[i] =
                 op->kind == STORE_OP_PUT ||
-                (op->kind == STORE_OP_DELETE && etcd_updates_has(&q->updates, op->key));
+                (op->kind == STORE_OP_DELETE && keys_find(&q->updates.known, op->key));
         }
         job->r = 0;
         job->revision = revision;
@@ -643,7 +643,7 @@ void etcd__tend(struct etcd *q, nsec_t now)
     etcd_feed_tend(&q->feed, now);
     if (q->feed.compacted)
         replay(q, now + ETCD_JOB_NS);
-    if (etcd_feed_is_silent(&q->feed, now, PULSE_NS) && now - q->asked_at >= PULSE_NS)
+    if (q->feed.stream && now - q->feed.heard_at >= PULSE_NS && now - q->asked_at >= PULSE_NS)
         pulse(q, now);
     etcd_session_keep(&q->session, &q->client, now, now);
 }

@@ -150,11 +150,6 @@ int etcd_updates_take(struct etcd_updates *n, uint64_t number, struct etcd_kvs *
 
 /* ---- what there is -------------------------------------------------------------------------- */
 
-bool etcd_updates_has(const struct etcd_updates *n, const char *key)
-{
-    return keys_find(&n->known, key) != NULL;
-}
-
 int etcd_updates_note(struct etcd_updates *n, const char *key, bool is_there)
 {
     struct keyed *k = keys_find(&n->known, key);

@@ -91,9 +91,6 @@ void etcd_updates_deinit(struct etcd_updates *n);
 int etcd_updates_take(struct etcd_updates *n, uint64_t number, struct etcd_kvs *events,
     const struct etcd_commit_seen **ret);
 
-/** etcd_updates_has() - is there such a key of the store? */
-bool etcd_updates_has(const struct etcd_updates *n, const char *key);
-
 /** etcd_updates_note() - a key of the store is there, or is there no more. 0 or -ENOMEM. */
 int etcd_updates_note(struct etcd_updates *n, const char *key, bool is_there);
 

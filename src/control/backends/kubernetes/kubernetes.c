@@ -109,11 +109,6 @@ static bool tidy_step(struct kubernetes *q)
 #define WAIT_MS         1000
 #define ENTRY_BYTES_MAX (512u << 10)
 
-static struct kubernetes *kubernetes_of(struct store *s)
-{
-    return container_of(s, struct kubernetes, base);
-}
-
 /* ---- the watch ------------------------------------------------------------------------------- */
 
 /* One event of the watch: does it name an entry that is new to us? */
@@ -296,7 +291,7 @@ static void run(struct worker *w, void *ctx)
 
 static void kubernetes_free(struct store *s)
 {
-    struct kubernetes *q = kubernetes_of(s);
+    struct kubernetes *q = container_of(s, struct kubernetes, base);
 
     s->worker = worker_stop(s->worker);
     remote_http_close(q->watch);

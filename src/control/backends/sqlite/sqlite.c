@@ -710,11 +710,6 @@ struct sqlite {
     struct sqlite_db db; /* the thread's, once it runs */
 };
 
-static struct sqlite *sqlite_of(struct store *s)
-{
-    return container_of(s, struct sqlite, base);
-}
-
 /* ---- the thread ----------------------------------------------------------------------------- */
 
 /* Commits that become one transaction. */
@@ -751,7 +746,7 @@ static void run(struct worker *w, void *ctx)
 
 static void sqlite_free(struct store *s)
 {
-    struct sqlite *q = sqlite_of(s);
+    struct sqlite *q = container_of(s, struct sqlite, base);
 
     s->worker = worker_stop(s->worker);
     sqlite_db_close(&q->db);

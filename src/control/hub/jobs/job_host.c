@@ -610,11 +610,6 @@ void job_host_init(struct job_host *host, struct job_network *network)
     *host = (struct job_host){.network = network, .start_at = NSEC_NEVER};
 }
 
-void job_host_deinit(struct job_host *host)
-{
-    free(host->members);
-}
-
 void job_host_stop(struct job_host *host)
 {
     host->start_at = NSEC_NEVER;

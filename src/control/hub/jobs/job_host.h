@@ -48,9 +48,6 @@ struct job_host {
 /** job_host_init() - there is no process. @network: pinned. */
 void job_host_init(struct job_host *host, struct job_network *network);
 
-/** job_host_deinit() - after job_host_kill(), or job_host_end(). Once. */
-void job_host_deinit(struct job_host *host);
-
 /** job_host_stop() - tell it to end, and start no other. */
 void job_host_stop(struct job_host *host);
 

@@ -244,7 +244,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     if (!jobs)
         return NULL;
     list_foreach_safe(served, other, &jobs->served, link) {
-        job_host_deinit(&served->host);
+        free(served->host.members);
         free(served);
     }
     list_foreach_safe(n, next, &jobs->networks, link)

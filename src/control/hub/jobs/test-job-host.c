@@ -142,7 +142,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     job_host_end(&f->host, clock_now());
-    job_host_deinit(&f->host);
+    free(f->host.members);
     store_wait(f->store);
     uv_close((uv_handle_t *)&f->wake, NULL);
     uv_close((uv_handle_t *)&f->answers, NULL);

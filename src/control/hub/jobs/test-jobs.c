@@ -588,7 +588,7 @@ static void test_noise_on_the_pipe(void **state)
     assert_true(is_saved(f));
     assert_int_equal(count(f, "rdzv/"), 1);
     job_host_end(&host, clock_now());
-    job_host_deinit(&host);
+    free(host.members);
     close_jobs(f);
 }
 

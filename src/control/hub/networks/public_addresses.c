@@ -94,11 +94,6 @@ void public_addresses_set_next(struct public_addresses *p, const struct hub_plac
 
 /* ---- looking up again ----------------------------------------------------------------------- */
 
-void public_addresses_deinit(struct public_addresses *p)
-{
-    p->task = resolve_task_free(p->task);
-}
-
 static unsigned list_names(
     const struct hub_places *places, char (*ret)[HOST_PORT_MAX + 1], unsigned n)
 {

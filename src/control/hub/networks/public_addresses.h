@@ -62,8 +62,5 @@ int public_addresses_write(const struct hub_places *next, const char *path, stru
  */
 void public_addresses_set_next(struct public_addresses *p, const struct hub_places *next);
 
-/** public_addresses_deinit() - does not wait for a name server. */
-void public_addresses_deinit(struct public_addresses *p);
-
 /** public_addresses_tick() - each second. Return: what nodes are told is different now. */
 bool public_addresses_tick(struct public_addresses *p, nsec_t now);

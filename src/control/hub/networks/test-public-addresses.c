@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "hub/networks/public_addresses.h"
+#include "net/address/resolve.h"
 #include "os/clock.h"
 
 #define T0 (100 * NSEC_PER_SEC)
@@ -125,9 +126,9 @@ static void test_names_are_looked_up_again(void **state)
     assert_int_equal(p.next.n, 1);
     assert_false(public_addresses_tick(&p, T0 + 41 * NSEC_PER_SEC));
     assert_non_null(p.task);
-    public_addresses_deinit(&p);
+    p.task = resolve_task_free(p.task);
     assert_null(p.task);
-    public_addresses_deinit(&p);
+    p.task = resolve_task_free(p.task);
 }
 
 int main(void)

@@ -154,17 +154,6 @@ const char *record_key_prefix(const char *key)
     return kind == RECORD_NONE ? NULL : prefixes[kind];
 }
 
-const char *record_key_part(const char *text, char end, char *ret, size_t cap)
-{
-    size_t n = text ? strcspn(text, (const char[]){end, '\0'}) : 0;
-
-    if (n == 0 || n >= cap)
-        return NULL;
-    memcpy(ret, text, n);
-    ret[n] = '\0';
-    return text[n] ? text + n + 1 : text + n;
-}
-
 struct record_key record_key_parse(const char *key)
 {
     struct record_key k = {.kind = RECORD_NONE};
@@ -173,9 +162,9 @@ struct record_key record_key_parse(const char *key)
     const char *rest = kind == RECORD_NONE ? NULL : key + strlen(record_key_prefix(key));
 
     if (rest && kind != RECORD_TOKEN)
-        rest = record_key_part(rest, '/', k.network, sizeof(k.network));
+        rest = text_part(rest, '/', k.network, sizeof(k.network));
     if (rest && *rest)
-        rest = record_key_part(rest, '\0', k.name, sizeof(k.name));
+        rest = text_part(rest, '\0', k.name, sizeof(k.name));
     if (rest) {
         k.kind = kind;
         k.object = object;

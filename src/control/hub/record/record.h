@@ -102,10 +102,6 @@ const char *record_key_prefix(const char *key);
 /** record_key_parse() - kind RECORD_NONE when it is none of the above, or has other parts. */
 struct record_key record_key_parse(const char *key);
 
-/** record_key_part() - copy @text up to @end, or all of it, into @ret. Return: what follows; NULL:
- * it is empty, or does not fit, or @text is NULL. */
-const char *record_key_part(const char *text, char end, char *ret, size_t cap);
-
 /** record_object_key() - of an object of any kind but a network. Returns @buf. */
 const char *record_object_key(char buf[static RECORD_KEY_MAX], const struct object_kind *kind,
     const char *network, const char *name);

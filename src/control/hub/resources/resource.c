@@ -572,19 +572,13 @@ static json_t *ready_condition(const struct model_node *node)
         "message", text);
 }
 
-static json_t *edge_status(const struct model_network *net, const char *name)
-{
-    struct edge_pair pair;
-
-    return edge_pair_find(&pair, net, name) ? edge_view_status(&pair, clock_wall_s()) : NULL;
-}
-
 json_t *resource_status(const struct model *m, const struct object_kind *kind, const char *of)
 {
     char network[NAME_MAX_LEN + 1];
     char name[OBJECT_NAME_MAX + 1];
     const struct model_network *net;
     const struct model_node *node;
+    struct edge_pair pair;
     json_t *status;
 
     if (!resource_name_parse(kind, of, network, name))
@@ -595,7 +589,7 @@ json_t *resource_status(const struct model *m, const struct object_kind *kind, c
     if (kind == &network_kind)
         return json_pack("{s:I}", "nodes", (json_int_t)net->nodes.n);
     if (kind == &mesh_edge_kind)
-        return edge_status(net, name);
+        return edge_pair_find(&pair, net, name) ? edge_view_status(&pair, clock_wall_s()) : NULL;
     node = model_find_node(net, name);
     status = node ? reports_of_node(node) : NULL;
     if (status)

@@ -31,11 +31,6 @@ struct network_spending {
 
 static const struct spent_list no_budgets;
 
-void spending_deinit(struct spending *s)
-{
-    keys_free_all(&s->networks);
-}
-
 const struct spent_list *spending_of(const struct spending *s, const char *network)
 {
     const struct keyed *found = keys_find(&s->networks, network);

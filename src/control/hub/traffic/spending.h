@@ -35,12 +35,9 @@ struct spending {
     struct edge_events *events;  /* who is told */
     const struct prices *prices; /* pins; of networks without a table of their own; NULL: none,
                                     and budgets of money stand still in these */
-    struct keys networks;        /* of struct network_spending: those with budgets */
+    struct keys networks;        /* of struct network_spending: those with budgets;
+                                    keys_free_all() after all reads have been answered */
 };
-
-/** spending_deinit() - idempotent. Reads that are on their way must have been answered, or never
- * are. */
-void spending_deinit(struct spending *s);
 
 /** spending_tick() - each second. @wall_s: s since 1970. */
 void spending_tick(struct spending *s, nsec_t now, int64_t wall_s);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "hub/model/model.h"
 #include "store/store.h"
 
@@ -30,10 +31,10 @@ bool traffic_key_parse(struct traffic_key *ret, const char *text)
 
     if (strncmp(text, TRAFFIC_KEY_PREFIX, n) != 0)
         return false;
-    text = record_key_part(text + n, '/', key.network, sizeof(key.network));
-    text = record_key_part(text, '/', day, sizeof(day));
-    text = record_key_part(text, '/', key.node, sizeof(key.node));
-    text = record_key_part(text, '/', key.hub, sizeof(key.hub));
+    text = text_part(text + n, '/', key.network, sizeof(key.network));
+    text = text_part(text, '/', day, sizeof(day));
+    text = text_part(text, '/', key.node, sizeof(key.node));
+    text = text_part(text, '/', key.hub, sizeof(key.hub));
     if (!text || text[0] || traffic_day_parse(&key.day, day, NULL) != 0)
         return false;
     *ret = key;

@@ -80,11 +80,6 @@ void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t see
     list_init(&jobs->all);
 }
 
-void rdzv_jobs_deinit(struct rdzv_jobs *jobs)
-{
-    str_deinit(&jobs->blob);
-}
-
 struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number)
 {
     struct rdzv_job *job;
@@ -263,11 +258,6 @@ void rdzv_conns_init(struct rdzv_conns *conns, struct uv_loop_s *loop, uint64_t 
     *conns = (struct rdzv_conns){.loop = loop};
     list_init(&conns->silent);
     admission_init(&conns->admission, RDZV_CONNECTIONS_MAX, RDZV_CONNECTIONS_MAX_BY_MEMBER, seed);
-}
-
-void rdzv_conns_deinit(struct rdzv_conns *conns)
-{
-    admission_deinit(&conns->admission);
 }
 
 /* The address under which admission.h counts a member. For IPv6 it counts by the first half of an

@@ -70,9 +70,6 @@ struct rdzv_job {
 /** rdzv_jobs_init() - no jobs; @seed: random, unknown to strangers. */
 void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t seed);
 
-/** rdzv_jobs_deinit() - after rdzv_job_free() of each. */
-void rdzv_jobs_deinit(struct rdzv_jobs *jobs);
-
 /** rdzv_jobs_find() - lends the job of that number; NULL if there is none. */
 struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number);
 
@@ -172,9 +169,6 @@ struct rdzv_conn {
 
 /** rdzv_conns_init() - no connections. @loop: pinned; @seed: random, unknown to strangers. */
 void rdzv_conns_init(struct rdzv_conns *conns, struct uv_loop_s *loop, uint64_t seed);
-
-/** rdzv_conns_deinit() - after all connections. Once. */
-void rdzv_conns_deinit(struct rdzv_conns *conns);
 
 /**
  * rdzv_conns_hang_up_silent() - while few connections are left, end those that have sent nothing

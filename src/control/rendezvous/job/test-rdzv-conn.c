@@ -62,9 +62,9 @@ static int tear_down(void **state)
     rdzv_conns_hang_up(f->job, NULL);
     (void)uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(f->conns.admission.n, 0);
-    rdzv_conns_deinit(&f->conns);
+    admission_deinit(&f->conns.admission);
     rdzv_job_free(f->job);
-    rdzv_jobs_deinit(&f->jobs);
+    str_deinit(&f->jobs.blob);
     rdzv_link_deinit(&f->link);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     (void)close(f->pipe[0]);

@@ -361,12 +361,6 @@ static void on_facts(uv_timer_t *timer)
     }
 }
 
-static void arm_facts(struct process *p)
-{
-    if (p->jobs.has_updates && !uv_is_active((uv_handle_t *)&p->facts))
-        (void)uv_timer_start(&p->facts, on_facts, FACTS_MS, 0);
-}
-
 /* ---- what the hub says ---------------------------------------------------------------------- */
 
 static void on_network(struct process *p, const struct rdzv_wire *m)
@@ -520,7 +514,8 @@ static void on_turn(uv_prepare_t *prepare)
         stop(p);
         return;
     }
-    arm_facts(p);
+    if (p->jobs.has_updates && !uv_is_active((uv_handle_t *)&p->facts))
+        (void)uv_timer_start(&p->facts, on_facts, FACTS_MS, 0);
     arm_ttl(p);
 }
 
@@ -578,9 +573,9 @@ static int serve(int fd, struct err *e)
     list_foreach_safe(job, tmp, &p->jobs.all, link)
         rdzv_job_free(job);
     (void)uv_loop_close(&p->loop);
-    rdzv_jobs_deinit(&p->jobs);
+    str_deinit(&p->jobs.blob);
     keys_free_all(&p->members);
-    rdzv_conns_deinit(&p->conns);
+    admission_deinit(&p->conns.admission);
     rdzv_link_deinit(&p->link);
     free(p);
     return 0;

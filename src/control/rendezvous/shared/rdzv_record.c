@@ -13,21 +13,6 @@
 
 static const char kind_letters[RDZV_KEY_N] = {[RDZV_KEY_ENTRY] = 't', [RDZV_KEY_NODE] = 'e'};
 
-/* The next part of a key, up to the slash or the end; false when it does not fit. */
-static bool take_part(const char **at, char *ret, size_t cap)
-{
-    size_t len = strcspn(*at, "/");
-
-    if (len == 0 || len >= cap)
-        return false;
-    memcpy(ret, *at, len);
-    ret[len] = '\0';
-    *at += len;
-    if (**at == '/')
-        *at += 1;
-    return true;
-}
-
 /* Reads "a017", or "17" as hubs wrote it before there were runs. */
 static bool take_piece(struct rdzv_key *k, const char *at)
 {
@@ -50,8 +35,8 @@ static bool parse_rest(struct rdzv_key *k, const char *at)
     k->kind = RDZV_KEY_JOB;
     if (*at == '\0')
         return true;
-    if (!take_part(&at, letter, sizeof(letter)) || !take_part(&at, hash, sizeof(hash)) ||
-        !hex_decode(hash, &k->hash, sizeof(k->hash)))
+    at = text_part(text_part(at, '/', letter, sizeof(letter)), '/', hash, sizeof(hash));
+    if (!at || !hex_decode(hash, &k->hash, sizeof(k->hash)))
         return false;
     k->kind = RDZV_KEY_NONE;
     for (enum rdzv_key_kind kind = RDZV_KEY_ENTRY; kind < RDZV_KEY_N; kind++)
@@ -67,9 +52,9 @@ struct rdzv_key rdzv_key_parse(const char *key)
 
     if (strncmp(key, RDZV_KEY_PREFIX, sizeof(RDZV_KEY_PREFIX) - 1) != 0)
         return k;
-    at += sizeof(RDZV_KEY_PREFIX) - 1;
-    if (!take_part(&at, k.network, sizeof(k.network)) || !take_part(&at, k.job, sizeof(k.job)) ||
-        !parse_rest(&k, at))
+    at = text_part(at + sizeof(RDZV_KEY_PREFIX) - 1, '/', k.network, sizeof(k.network));
+    at = text_part(at, '/', k.job, sizeof(k.job));
+    if (!at || !parse_rest(&k, at))
         k.kind = RDZV_KEY_NONE;
     return k;
 }

@@ -187,13 +187,6 @@ static void answer_number(struct tcpstore_server *ts, struct tcpstore_client *c,
     answer(ts, c, &le, sizeof(le));
 }
 
-static void answer_bytes(
-    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes b)
-{
-    answer_number(ts, c, b.len);
-    answer(ts, c, b.p, b.len);
-}
-
 /* The first @len bytes of @s, which may be NULL when that is 0. */
 static void answer_shared(
     struct tcpstore_server *ts, struct tcpstore_client *c, struct rdzv_buf *s, size_t len)
@@ -289,7 +282,8 @@ static void tell_watching(struct tcpstore_server *ts, struct tcpstore_entry *en,
 
         answered(ts, c, c->out.cost <= RDZV_UNREAD_WATCH_MAX);
         answer_word(ts, c, what);
-        answer_bytes(ts, c, (struct tcpstore_bytes){en->key, en->key_len});
+        answer_number(ts, c, en->key_len);
+        answer(ts, c, en->key, en->key_len);
         answer_shared(ts, c, before->value, before->len);
         answer_value(ts, c, en);
     }

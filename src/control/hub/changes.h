@@ -19,7 +19,6 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "hub/hub.h"
 #include "hub/model/model.h"
 
 struct networks;

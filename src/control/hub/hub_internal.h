@@ -4,7 +4,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <uv.h>
 
 #include "api/server/tls_front.h"

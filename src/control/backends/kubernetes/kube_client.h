@@ -15,8 +15,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "backends/remote/remote_http.h"
 #include "base/clock.h"

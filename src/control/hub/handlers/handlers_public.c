@@ -1,5 +1,4 @@
 /* handlers_public.c - what a machine may ask that is no member yet. */
-#include <stdio.h>
 #include <string.h>
 
 #include "api/server/server.h"

@@ -1,7 +1,6 @@
 /*
  * metrics.c - GET /v1/metrics. It reads all parts of the hub, and none of them knows it.
  */
-#include <stdio.h>
 
 #include "api/server/server.h"
 #include "base/metrics.h"

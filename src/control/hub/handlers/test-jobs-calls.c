@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/text.h"
 #include "hub/jobs/jobs.h"
 #include "hub/owner/owners.h"
 #include "os/clock.h"

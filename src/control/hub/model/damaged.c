@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/containers.h"
+
 bool damaged_add(struct keys *damaged, const char *key, uint64_t revision, const struct err *why)
 {
     size_t n = damaged->n;

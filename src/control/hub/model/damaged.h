@@ -11,11 +11,9 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include <stdint.h>
 
-#include "base/containers.h"
 #include "base/err.h"
 #include "store/keys.h"
 

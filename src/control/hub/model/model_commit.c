@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "hub/audit/audit.h"
-#include "hub/model/model_internal.h"
+#include "hub/model/model.h"
 #include "hub/record/record.h"
 
 /* Most records whose lease has ended that one commit removes. */

@@ -10,7 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct disk_works;

@@ -30,7 +30,6 @@
 #include "base/secret.h"
 #include "crypto/x25519.h"
 #include "hub/model/model.h"
-#include "hub/record/request.h"
 
 struct disk_works;
 struct public_addresses;

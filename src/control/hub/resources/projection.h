@@ -22,7 +22,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/clock.h"
 #include "base/containers.h"

@@ -13,10 +13,8 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
-#include "backends/remote/remote_http.h"
 #include "base/clock.h"
 #include "base/containers.h"
 #include "hub/resources/resource.h"

@@ -1,11 +1,11 @@
 /* edge_events.c - see edge_events.h. */
 #include "edge_events.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/containers.h"
+#include "mesh/object/object_meta.h"
 
 const char *const edge_event_names[] = {
     [EDGE_EVENT_FAILING] = "Failing",

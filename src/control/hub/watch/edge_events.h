@@ -11,12 +11,9 @@
 #pragma once
 
 #include <jansson.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include "base/parse.h"
 #include "mesh/object/edge_status.h"
-#include "mesh/object/object_meta.h"
 #include "store/keys.h"
 
 enum edge_event_kind {

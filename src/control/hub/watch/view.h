@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 
 #include "hub/model/model.h"

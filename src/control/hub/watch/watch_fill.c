@@ -7,7 +7,6 @@
  * told of it. Only of what was deleted there is no record; the store has a list of that, which
  * begins somewhere. What happened before is forgotten.
  */
-#include <string.h>
 
 #include "base/err.h"
 #include "hub/record/record.h"

@@ -14,6 +14,9 @@
 #include "mesh/object/traffic.h"
 #include "store/keys.h"
 
+/* The share from which on people are told that a budget comes to its end. */
+#define SPENT_NEAR 0.8
+
 /* ---- what bytes cost ------------------------------------------------------------------------- */
 
 #define GB 1e9

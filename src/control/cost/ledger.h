@@ -65,9 +65,6 @@ void ledger_format(struct str *out, const json_t *ledger);
 
 /* ---- how much of a budget (mesh/object/budget.h) is spent ------------------------------------ */
 
-/** The share from which on people are told that a budget comes to its end. */
-#define SPENT_NEAR 0.8
-
 enum spent_level {
     SPENT_LOW,
     SPENT_NEAR_END, /* SPENT_NEAR or more */

@@ -11,6 +11,12 @@
 #include "base/text.h"
 #include "os/clock.h"
 
+/* Length of the lease, s. The hub renews it each third of that time. */
+#define ETCD_SESSION_TTL_S 600
+
+/* Bytes of changes in the queue, above which the watch ends until it is empty. */
+#define ETCD_FEED_BYTES_MAX (32u << 20)
+
 /* Most time for a connection, and for one try of a request, ms. */
 #define CONNECT_MS 1000
 #define TRY_MS     2000

@@ -72,9 +72,6 @@ int etcd_client_ask(struct etcd_client *c, const char *path, const char *body, n
  * Threads: one at a time.
  */
 
-/** Length of the lease, s. The hub renews it each third of that time. */
-#define ETCD_SESSION_TTL_S 600
-
 struct etcd_session {
     char name[ETCD_SESSION_MAX + 1]; /* "": there is none yet */
     uint64_t lease;                  /* etcd's */
@@ -118,9 +115,6 @@ void etcd_session_add_put(
  *
  * Threads: one at a time.
  */
-
-/** Bytes of changes in the queue, above which the watch ends until it is empty. */
-#define ETCD_FEED_BYTES_MAX (32u << 20)
 
 /** The changes of one revision. */
 struct etcd_revision {

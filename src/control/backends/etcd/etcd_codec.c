@@ -14,6 +14,15 @@
 #include "base/text.h"
 #include "store/store_backend.h"
 
+/* Longest line in front of a value, with the byte 1 and the newline. */
+#define ETCD_HEAD_MAX 48
+
+/* Longest value that is read: more than etcd takes by default (1.5 MiB for a whole request). */
+#define ETCD_RAW_MAX (2u << 20)
+
+/* The port of a server that names none. */
+#define ETCD_PORT_DEFAULT "2379"
+
 /* ---- the URL --------------------------------------------------------------------------------- */
 
 static int add_server(struct etcd_url *u, const char *text, bool is_tls, struct err *e)

@@ -35,12 +35,6 @@
 /** Longest name below the prefix: "k/", a key of the store, and a byte where a range ends. */
 #define ETCD_NAME_MAX (3 + STORE_KEY_MAX)
 
-/** Longest line in front of a value, with the byte 1 and the newline. */
-#define ETCD_HEAD_MAX 48
-
-/** Longest value that is read: more than etcd takes by default (1.5 MiB for a whole request). */
-#define ETCD_RAW_MAX (2u << 20)
-
 /** A key and its value. */
 struct etcd_kv {
     char *name;      /* owns: the key below the prefix; zero-terminated */
@@ -224,9 +218,6 @@ bool etcd_part_next(char **p, const char *end, struct store_op *ret);
 
 /** Most bytes of a user's name or password. */
 #define ETCD_USER_MAX 128
-
-/** The port of a server that names none. */
-#define ETCD_PORT_DEFAULT "2379"
 
 /** The environment's variable for the password. */
 #define ETCD_PASSWORD_VARIABLE "WEFT_ETCD_PASSWORD"

@@ -11,6 +11,12 @@
 #include "base/parse.h"
 #include "store/store_backend.h"
 
+/* Bytes of values in the log, about. */
+#define ETCD_LOG_BYTES_MAX (16u << 20)
+
+/* Most parts of a large commit. */
+#define ETCD_LARGE_PARTS_MAX 4096
+
 /* ---- the head of a large commit -------------------------------------------------------------- */
 
 const char *etcd_large_head_format(

@@ -26,9 +26,6 @@
 /** Longest name of a session, bytes. */
 #define ETCD_SESSION_MAX 32
 
-/** Bytes of values in the log, about. */
-#define ETCD_LOG_BYTES_MAX (16u << 20)
-
 /** Who made a commit. */
 struct etcd_writer {
     char session[ETCD_SESSION_MAX + 1]; /* "": nobody that writes as a hub does */
@@ -41,9 +38,6 @@ struct etcd_large_head {
     struct etcd_writer writer; /* whose it is */
     uint64_t n_parts;
 };
-
-/** Most parts of a large commit. */
-#define ETCD_LARGE_PARTS_MAX 4096
 
 /** Longest value of the key "i". */
 #define ETCD_LARGE_HEAD_MAX (ETCD_SESSION_MAX + 64)

@@ -11,6 +11,13 @@
 #include "base/text.h"
 #include "mesh/object/object_meta.h"
 
+/* Most entries that are kept, by kind. */
+#define AUDIT_CHANGES_MAX  100000
+#define AUDIT_REFUSALS_MAX 4096
+
+/* How old an entry gets, unless said otherwise. */
+#define AUDIT_AGE_DEFAULT (400 * 86400)
+
 /* ---- the rings of entries -------------------------------------------------------------------- */
 
 #define CAP_FIRST 16

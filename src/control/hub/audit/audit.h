@@ -84,13 +84,6 @@ bool audit_rings_take(struct keys *r, char ret_id[static AUDIT_ID_MAX]);
 /** Most entries of one commit; the last one counts what is left out. Room to leave in a commit. */
 #define AUDIT_PER_COMMIT 64
 
-/** Most entries that are kept, by kind. */
-#define AUDIT_CHANGES_MAX  100000
-#define AUDIT_REFUSALS_MAX 4096
-
-/** How old an entry gets, unless said otherwise. */
-#define AUDIT_AGE_DEFAULT (400 * 86400)
-
 /** Refusals that are told apart while they wait to be written. */
 #define AUDIT_PENDING_MAX 32
 

@@ -14,6 +14,9 @@
 #include "os/file.h"
 #include "store/store.h"
 
+/* Longest text of the token in STATE/admin.token, in characters. */
+#define ADMIN_FILE_MAX 64
+
 #define TEXT_PREFIX "weft-admin1."
 
 /* What is kept of a token after its end, so that the sentence can say "expired". */

@@ -36,9 +36,6 @@ struct model;
 #define GUESSES_BURST 10
 #define GUESSES_EACH  (6 * NSEC_PER_SEC)
 
-/** Longest text of the token in STATE/admin.token, in characters. */
-#define ADMIN_FILE_MAX 64
-
 /** Room for the text of a token, with the terminating zero. */
 #define ADMIN_TEXT_MAX 64
 

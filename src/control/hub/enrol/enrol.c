@@ -12,6 +12,9 @@
 #include "hub/model/node_routes.h"
 #include "mesh/names/hosts.h"
 
+/* Machines in one commit; each has an entry in the audit log. */
+#define ENROL_BATCH_MAX (AUDIT_PER_COMMIT / 2)
+
 /* A machine that waits. */
 struct enrolment {
     struct list link;               /* in the enrol's waiting or coming */

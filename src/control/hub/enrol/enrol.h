@@ -47,9 +47,6 @@
 /** Machines that wait for the store; no more at once. */
 #define ENROL_WAITING_MAX 1024
 
-/** Machines in one commit; each has an entry in the audit log. */
-#define ENROL_BATCH_MAX (AUDIT_PER_COMMIT / 2)
-
 /** What was sent to prove that who asks has the secret of the key. */
 struct enrol_proof {
     struct member_proof proof; /* its stamp is not looked at: TLS lets nobody repeat it */

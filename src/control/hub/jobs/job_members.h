@@ -35,29 +35,8 @@
 
 struct str;
 
-/** Most commands of one member that are kept; those beyond are not counted. */
-#define JOB_MEMBERS_COMMANDS_MAX 16
-
-/** Members of a run that is broken come to the next one within this time, or are not waited for. */
-#define JOB_MEMBERS_EXPECTED_FOR (20 * NSEC_PER_SEC)
-
-/** A member that has said nothing of its commands has its place for so long: a test of the network
- * before the start takes minutes. `weft env` never says anything. */
-#define JOB_MEMBERS_SILENT_FOR (600 * NSEC_PER_SEC)
-
-/** For so long a place is kept for a member that was there in the run before, or before the hub was
- * started. */
-#define JOB_MEMBERS_KEPT_FOR (60 * NSEC_PER_SEC)
-
 /** A command is lost when it was not heard for three times what it has said, and this. */
 #define JOB_MEMBERS_GRACE (6 * NSEC_PER_SEC)
-
-/** Of the members whose commands are lost, and of those whose have ended, at most so many are named
- * in an answer. */
-#define JOB_MEMBERS_NAMED_MAX 8
-
-/** Members that are there, of which so many at most are named where all jobs are listed. */
-#define JOB_MEMBERS_LISTED_MAX 64
 
 /** Members of which it is kept what NCCL took; the others' word on that is passed over. */
 #define JOB_MEMBERS_NCCL_MAX 256

@@ -36,6 +36,9 @@
 #include "store/keys.h"
 #include "store/store.h"
 
+/* How long a process that is told to end is waited for. */
+#define JOBS_END_MAX (3 * NSEC_PER_SEC)
+
 /* ---- loading jobs from the store ------------------------------------------------------------- */
 
 /* The walk over the store. */

@@ -54,9 +54,6 @@ struct uv_loop_s;
 /** A job is forgotten when nobody was heard in it for so long. */
 #define JOBS_IDLE (7200 * NSEC_PER_SEC)
 
-/** How long a process that is told to end is waited for. */
-#define JOBS_END_MAX (3 * NSEC_PER_SEC)
-
 /** Jobs of a network, and the ports that they are given. */
 #define JOBS_JOBS_MAX   256
 #define JOBS_PORT_FIRST 29600

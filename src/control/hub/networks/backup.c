@@ -23,6 +23,9 @@
 #include "os/file.h"
 #include "store/store.h"
 
+/* Longest file of options. */
+#define BACKUP_OPTIONS_MAX (64u << 10)
+
 #define PATH_SIZE    512
 #define OPTIONS_FILE "options.json"
 

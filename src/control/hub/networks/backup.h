@@ -39,9 +39,6 @@ int backup_make(struct store *store, struct disk_works *works, const char *state
  */
 int backup_copy(const char *from, const char *to, struct err *e);
 
-/** Longest file of options. */
-#define BACKUP_OPTIONS_MAX (64u << 10)
-
 /**
  * backup_keep_options() - write down with what options the hub of @state_dir was started
  *

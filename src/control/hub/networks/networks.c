@@ -19,6 +19,9 @@
 #include "os/log.h"
 #include "store/store.h"
 
+/* How long to wait after a network could not be joined. */
+#define NETWORKS_JOIN_EACH (5 * NSEC_PER_SEC)
+
 /* Room for the path of a key. */
 #define PATH_SIZE 512
 

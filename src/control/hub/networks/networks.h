@@ -38,9 +38,6 @@ struct tls_pin;
 /** Most hubs of one network: each node has a session with every one of them. */
 #define NETWORKS_HUBS_MAX 16
 
-/** How long to wait after a network could not be joined. */
-#define NETWORKS_JOIN_EACH (5 * NSEC_PER_SEC)
-
 /** Outcome: there is a network of that name already. */
 #define NETWORKS_E_EXISTS 1
 

@@ -12,6 +12,16 @@
 #include "rendezvous/shared/rdzv_record.h"
 #include "store/store.h"
 
+/* How many heartbeats of the former run are needed to say that it lives: one may have been on its
+ * way when it was killed. */
+#define DUPLICATE_FORMER_HEARTBEATS 2
+
+/* How often a hub writes its heartbeat. */
+#define OWNER_HEARTBEAT_EACH (2 * NSEC_PER_SEC)
+
+/* How long a network must have been absent: its owner may be deleting its jobs itself. */
+#define ORPHANS_AFTER (10 * NSEC_PER_SEC)
+
 /* ---- which hub serves the jobs of a network: what one of them decides ------------------------ */
 
 enum owner_decision owner_decide(const struct owner_facts *f)

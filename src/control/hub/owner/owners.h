@@ -55,10 +55,6 @@ enum duplicate_verdict {
     DUPLICATE_REPLACED, /* this run has to end: it stood still, and another one was started */
 };
 
-/** How many heartbeats of the former run are needed to say that it lives: one may have been on its
- * way when it was killed. */
-#define DUPLICATE_FORMER_HEARTBEATS 2
-
 /**
  * duplicate_hear() - a heartbeat of this hub's name was heard, in the order of the store
  * @run:	the number of the run that wrote it
@@ -168,9 +164,6 @@ void owners_deinit(struct owners *o);
  * Pure: no clock, no store.
  */
 
-/** How often a hub writes its heartbeat. */
-#define OWNER_HEARTBEAT_EACH (2 * NSEC_PER_SEC)
-
 /** For how long after the beginning of a heartbeat that was stored its hub serves jobs. The hub
  * looks each second, so it may be one second more. */
 #define OWNER_SERVE_FOR (4 * NSEC_PER_SEC)
@@ -215,9 +208,6 @@ enum owner_decision owner_decide(const struct owner_facts *f);
  *
  * Threads: the hub's loop only.
  */
-
-/** How long a network must have been absent: its owner may be deleting its jobs itself. */
-#define ORPHANS_AFTER (10 * NSEC_PER_SEC)
 
 struct orphans {
     struct owners *owners;          /* pins */

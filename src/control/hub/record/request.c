@@ -13,6 +13,19 @@
 #include "mesh/object/fields.h"
 #include "net/address/resolve.h"
 
+/* Longest time after which a command of a job says again that it is there, s. */
+#define REQUEST_PRESENCE_MAX 60
+
+/* Longest text of a node's candidates, and of what goes with them, bytes. */
+#define REQUEST_CANDIDATES_MAX (8u << 10)
+#define REQUEST_PATHS_MAX      4096
+#define REQUEST_FABRIC_MAX     2048
+#define REQUEST_REPORT_MAX     (60u << 10) /* of all that others are told, together */
+
+/* How deep objects and arrays may be nested in a report. What other nodes are told nests deeper.
+ */
+#define REQUEST_DEPTH_MAX 16
+
 /* ---- where a hub is reached ------------------------------------------------------------------ */
 
 int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_port, struct err *e)

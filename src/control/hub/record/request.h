@@ -71,21 +71,8 @@ json_t *hub_places_encode(const struct hub_places *places);
 #define REQUEST_NCCL_NETWORK_MAX 200
 #define REQUEST_NCCL_TEXT_MAX    700
 
-/** Longest time after which a command of a job says again that it is there, s. */
-#define REQUEST_PRESENCE_MAX 60
-
 /** The "engine" of a machine without an agent. */
 #define REQUEST_ENGINE_STOCK "stock"
-
-/** Longest text of a node's candidates, and of what goes with them, bytes. */
-#define REQUEST_CANDIDATES_MAX (8u << 10)
-#define REQUEST_PATHS_MAX      4096
-#define REQUEST_FABRIC_MAX     2048
-#define REQUEST_REPORT_MAX     (60u << 10) /* of all that others are told, together */
-
-/** How deep objects and arrays may be nested in a report. What other nodes are told nests deeper.
- */
-#define REQUEST_DEPTH_MAX 16
 
 /** Most ciphers for which a node may report its speed. */
 #define REQUEST_CIPHERS_MAX 8

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Room for an item's key. */
+#define PROJECTION_KEY_MAX (RESOURCE_NAME_MAX + 32)
+
 /* How long the watch may take to show a write. */
 #define SHOWN_WITHIN (5 * NSEC_PER_SEC)
 

@@ -33,9 +33,6 @@
 #define PROJECTION_STATUS_EACH  (NSEC_PER_SEC / 20)
 #define PROJECTION_STATUS_BURST 20
 
-/** Room for an item's key. */
-#define PROJECTION_KEY_MAX (RESOURCE_NAME_MAX + 32)
-
 struct projection_item {
     struct keyed keyed; /* "PLURAL/NAME" */
     const struct object_kind *kind;

@@ -18,6 +18,9 @@
 #include "os/clock.h"
 #include "wire/stun.h"
 
+/* The protocol that a request's Upgrade header has to name. */
+#define STREAMS_PROTOCOL "weft-stream"
+
 /* ---- STUN on a second UDP port --------------------------------------------------------------- */
 
 struct stun_port {

@@ -35,9 +35,6 @@ struct uv_loop_s;
 #define STREAMS_BY_NODE 2
 #define STREAMS_IDLE    (60 * NSEC_PER_SEC)
 
-/** The protocol that a request's Upgrade header has to name. */
-#define STREAMS_PROTOCOL "weft-stream"
-
 struct streams {
     struct uv_loop_s *loop; /* pins */
     uint16_t udp_port;      /* the hub's */

@@ -13,6 +13,12 @@
 #include "hub/traffic/traffic_book.h"
 #include "store/store.h"
 
+/* Of a sender so much counts beside: some messages that nobody has received. */
+#define TRAFFIC_LOST_BYTES 65536
+
+/* A difference beyond that tenth of as much is a dispute. */
+#define TRAFFIC_DISPUTE_BYTES (UINT64_C(16) << 20)
+
 /* ---- what went each way of each edge --------------------------------------------------------- */
 
 /* The two ends of a direction, as indices. */

@@ -38,12 +38,6 @@ struct traffic_book;
  * Pure.
  */
 
-/** Of a sender so much counts beside: some messages that nobody has received. */
-#define TRAFFIC_LOST_BYTES 65536
-
-/** A difference beyond that tenth of as much is a dispute. */
-#define TRAFFIC_DISPUTE_BYTES (UINT64_C(16) << 20)
-
 /** Most disputes of one day that are told. */
 #define TRAFFIC_DISPUTES_MAX 256
 

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Most edges that one list of edge_view_list() names. */
+#define EDGE_VIEW_LIST_MAX 10000
+
 bool edge_pair_find(struct edge_pair *ret, const struct model_network *net, const char *name)
 {
     const char *middle = strstr(name, "--");

@@ -51,9 +51,6 @@ json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s);
 /** edge_view_object() - the MeshEdge, with its status; a new reference, NULL: no memory. */
 json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s);
 
-/** Most edges that one list of edge_view_list() names. */
-#define EDGE_VIEW_LIST_MAX 10000
-
 /**
  * edge_view_list() - all of a network in rows: {"edges": [...], "counts": {...}, "leftOut": 0}
  *

@@ -6,6 +6,9 @@
 #include "hub/watch/view.h"
 #include "os/clock.h"
 
+/* Watches of one node at a time: the present one, and one before it that may be dead. */
+#define WATCH_BY_NODE_MAX 2
+
 struct watch {
     struct stream stream;          /* what the server takes from */
     struct watcher *w;             /* pins */

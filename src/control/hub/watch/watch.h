@@ -65,9 +65,6 @@
 #define WATCH_STATUS_BURST 5
 #define WATCH_STATUS_EACH  (2 * NSEC_PER_SEC)
 
-/** Watches of one node at a time: the present one, and one before it that may be dead. */
-#define WATCH_BY_NODE_MAX 2
-
 /** With so many watches or fewer, nothing is pending for long. */
 #define WATCH_FEW 16
 

@@ -21,6 +21,13 @@
 #include "os/sandbox.h"
 #include "rendezvous/job/rdzv_link.h"
 
+/* Limit of the process' data, bytes (RLIMIT_DATA); rdzv_quota.h has what it is used for. */
+#define RDZV_MEMORY_MAX (112u << 20)
+
+/* Limit of its descriptors: connections, 256 jobs with two ports on two addresses each, the same
+ * for a member on the hub's own machine, and its own. */
+#define RDZV_FILES_MAX (RDZV_CONNECTIONS_MAX + 2048)
+
 /* ==== the ports of jobs ====================================================================== */
 
 /*

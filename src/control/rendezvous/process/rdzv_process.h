@@ -19,13 +19,6 @@
 #include "base/containers.h"
 #include "rendezvous/job/rdzv_job.h"
 
-/** Limit of the process' data, bytes (RLIMIT_DATA); rdzv_quota.h has what it is used for. */
-#define RDZV_MEMORY_MAX (112u << 20)
-
-/** Limit of its descriptors: connections, 256 jobs with two ports on two addresses each, the same
- * for a member on the hub's own machine, and its own. */
-#define RDZV_FILES_MAX (RDZV_CONNECTIONS_MAX + 2048)
-
 /**
  * rdzv_process_run() - give up all privileges for good, and serve until the hub ends it or is gone
  * @fd:	the process' end of the pipe; a stream socket

@@ -9,6 +9,9 @@
 
 #include "base/bytes.h"
 
+/* Most keys that a client may wait for, or watch, at once. */
+#define TCPSTORE_SERVER_WAITS_MAX 16384
+
 static struct tcpstore_bytes bytes_of(const char *text)
 {
     return (struct tcpstore_bytes){(const uint8_t *)text, strlen(text)};

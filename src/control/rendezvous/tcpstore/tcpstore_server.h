@@ -47,9 +47,6 @@ struct tcpstore_out {
 /** tcpstore_out_peek() - the first pieces to be sent, at most @max. Returns how many. */
 size_t tcpstore_out_peek(const struct tcpstore_out *out, struct iovec *iov, size_t max);
 
-/** Most keys that a client may wait for, or watch, at once. */
-#define TCPSTORE_SERVER_WAITS_MAX 16384
-
 /* Outcomes. */
 #define TCPSTORE_SERVER_E_REFUSED                                                                  \
     1                            /* PyTorch's would end the connection: no such key, no number     \

@@ -22,16 +22,10 @@
 
 #define CAP_FIRST 16
 
-/* An entry's ID as numbers. */
-struct audit_rings_id {
-    uint64_t number; /* of its commit */
-    unsigned n;      /* among the entries of that */
-};
-
 /* The entries of one network, oldest first. */
 struct audit_ring {
-    struct keyed keyed;         /* by its network */
-    struct audit_rings_id *ids; /* owns; a ring of @cap places, a power of two */
+    struct keyed keyed;        /* by its network */
+    char (*ids)[AUDIT_ID_MAX]; /* owns; a ring of @cap places, a power of two */
     size_t cap;
     size_t first; /* place of the oldest */
     size_t n;
@@ -61,12 +55,12 @@ static void drop_if_empty(struct keys *r, struct audit_ring *ring)
 static bool grow(struct audit_ring *ring)
 {
     size_t cap = ring->cap == 0 ? CAP_FIRST : 2 * ring->cap;
-    struct audit_rings_id *ids = malloc(cap * sizeof(*ids));
+    char(*ids)[AUDIT_ID_MAX] = malloc(cap * sizeof(*ids));
 
     if (!ids)
         return false;
     for (size_t i = 0; i < ring->n; i++)
-        ids[i] = ring->ids[(ring->first + i) & (ring->cap - 1)];
+        memcpy(ids[i], ring->ids[(ring->first + i) & (ring->cap - 1)], sizeof(*ids));
     free(ring->ids);
     ring->ids = ids;
     ring->cap = cap;
@@ -74,18 +68,10 @@ static bool grow(struct audit_ring *ring)
     return true;
 }
 
-static bool parse(const char *id, struct audit_rings_id *ret)
+/* Lends its ID until the next one is added. */
+static const char *take_oldest(struct audit_ring *ring)
 {
-    if (!audit_id_check(id))
-        return false;
-    ret->number = audit_id_number(id);
-    ret->n = (unsigned)strtoul(id + strcspn(id, "-") + 1, NULL, 16);
-    return true;
-}
-
-static struct audit_rings_id take_oldest(struct audit_ring *ring)
-{
-    struct audit_rings_id id = ring->ids[ring->first];
+    const char *id = ring->ids[ring->first];
 
     ring->first = (ring->first + 1) & (ring->cap - 1);
     ring->n--;
@@ -94,48 +80,38 @@ static struct audit_rings_id take_oldest(struct audit_ring *ring)
 
 void audit_rings_add(struct keys *r, const char *network, const char *id)
 {
-    struct audit_rings_id parsed;
-    struct audit_ring *ring;
+    struct audit_ring *ring =
+        audit_id_check(id) ? ring_of(keys_open(r, network, sizeof(*ring))) : NULL;
 
-    if (!parse(id, &parsed))
-        return;
-    ring = ring_of(keys_open(r, network, sizeof(*ring)));
     if (!ring)
         return;
     if (ring->n < ring->cap || grow(ring))
-        ring->ids[(ring->first + ring->n++) & (ring->cap - 1)] = parsed;
+        memcpy(ring->ids[(ring->first + ring->n++) & (ring->cap - 1)], id, AUDIT_ID_MAX);
     drop_if_empty(r, ring);
 }
 
 void audit_rings_remove(struct keys *r, const char *network, const char *id)
 {
-    struct audit_ring *ring = ring_of(keys_find(r, network));
-    struct audit_rings_id gone;
+    struct audit_ring *ring = audit_id_check(id) ? ring_of(keys_find(r, network)) : NULL;
 
-    if (!ring || !parse(id, &gone))
+    if (!ring)
         return;
-    while (ring->n > 0) {
-        const struct audit_rings_id *oldest = &ring->ids[ring->first];
-
-        if (oldest->number > gone.number || (oldest->number == gone.number && oldest->n > gone.n))
-            break;
+    /* IDs have all their digits, so as texts they are in their order. */
+    while (ring->n > 0 && strcmp(ring->ids[ring->first], id) <= 0)
         (void)take_oldest(ring);
-    }
     drop_if_empty(r, ring);
 }
 
 bool audit_rings_take(struct keys *r, char ret_id[static AUDIT_ID_MAX])
 {
     struct audit_ring *most = NULL;
-    struct audit_rings_id id;
 
     for (size_t i = 0; i < r->n; i++)
         if (!most || ring_of(r->items[i])->n > most->n)
             most = ring_of(r->items[i]);
     if (!most)
         return false;
-    id = take_oldest(most);
-    (void)audit_id(ret_id, id.number, id.n);
+    memcpy(ret_id, take_oldest(most), AUDIT_ID_MAX);
     drop_if_empty(r, most);
     return true;
 }

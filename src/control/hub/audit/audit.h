@@ -52,7 +52,7 @@
  * Theory of operation. The log has room for so many entries in all. When it is full the oldest
  * entry goes of that network which has the most. So a network may use all that nobody else uses,
  * and loses its own entries first when it fills the log; one that has less than its share loses
- * none. Kept in memory beside the store, 16 bytes an entry. Entries about no network are those of
+ * none. Kept in memory beside the store, 21 bytes an entry. Entries about no network are those of
  * one more, "".
  *
  * Pure. Threads: the caller's.

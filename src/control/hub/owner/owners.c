@@ -180,21 +180,6 @@ static void on_owner(void *ctx, const struct store_item *item)
         (void)take_owner(ctx, item);
 }
 
-static int list_all(struct owners *o, struct err *e)
-{
-    struct store *s = o->model->store;
-    uint64_t from = store_revision(s) + 1;
-    int r = store_watch(s, OWNER_HEARTBEAT_PREFIX, from, on_heartbeat, o, &o->watches[0], e);
-
-    if (r == 0)
-        r = store_watch(s, OWNER_RECORD_PREFIX, from, on_owner, o, &o->watches[1], e);
-    if (r == 0)
-        r = store_now_list(s, OWNER_HEARTBEAT_PREFIX, take_heartbeat, o, NULL, e);
-    if (r == 0)
-        r = store_now_list(s, OWNER_RECORD_PREFIX, take_owner, o, NULL, e);
-    return r;
-}
-
 /* ---- life ----------------------------------------------------------------------------------- */
 
 void owners_init(struct owners *o, struct model *model, nsec_t (*clock)(void))
@@ -204,14 +189,25 @@ void owners_init(struct owners *o, struct model *model, nsec_t (*clock)(void))
 
 int owners_load(struct owners *o, struct err *e)
 {
-    if (!store_is_shared(o->model->store))
+    struct store *s = o->model->store;
+    uint64_t from = store_revision(s) + 1;
+    int r;
+
+    if (!store_is_shared(s))
         return 0;
     o->hubs = calloc(OWNERS_HUBS_MAX, sizeof(*o->hubs));
     o->networks = calloc(OWNERS_NETWORKS_MAX, sizeof(*o->networks));
     if (!o->hubs || !o->networks)
         return err_set(e, -ENOMEM, "no memory for other hubs");
     o->duplicate.own = o->model->boot;
-    return list_all(o, e);
+    r = store_watch(s, OWNER_HEARTBEAT_PREFIX, from, on_heartbeat, o, &o->watches[0], e);
+    if (r == 0)
+        r = store_watch(s, OWNER_RECORD_PREFIX, from, on_owner, o, &o->watches[1], e);
+    if (r == 0)
+        r = store_now_list(s, OWNER_HEARTBEAT_PREFIX, take_heartbeat, o, NULL, e);
+    if (r == 0)
+        r = store_now_list(s, OWNER_RECORD_PREFIX, take_owner, o, NULL, e);
+    return r;
 }
 
 void owners_deinit(struct owners *o)

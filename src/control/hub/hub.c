@@ -59,7 +59,7 @@ static void on_tick(uv_timer_t *timer)
     struct err e = ERR_NULL;
     nsec_t now = clock_now();
 
-    presence_tick(&hub->presence, now, clock_wall_s());
+    presence_tick(&hub->reports, now, clock_wall_s());
     reports_look(&hub->reports, now, clock_wall_s());
     if ((public_addresses_tick(&hub->public_addresses, now) ||
             hub->networks.refresh_failure.code != 0 ||
@@ -169,7 +169,6 @@ static void lend_parts(struct hub *hub)
         .streams = &hub->streams,
         .rng = hub->rng,
         .udp_port = hub->config.udp_port};
-    hub->presence = (struct presence){.model = &hub->model, .reports = &hub->reports};
 }
 
 static void init_parts(struct hub *hub, struct overlay *overlay)

@@ -25,7 +25,6 @@
 #include "hub/streams/streams.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
-#include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
 #include "mesh/object/prices.h"
@@ -41,12 +40,11 @@ struct hub {
     struct model model;                       /* what is in the store */
     struct networks networks;                 /* made and removed */
     struct changes changes;      /* what each change of the model leads to; has the data half */
-    struct reports reports;      /* what nodes report */
+    struct reports reports;      /* what nodes report, and which are there */
     struct traffic_book traffic; /* what nodes have moved */
     struct spending spending;    /* what of their budgets is spent */
     struct store_lag_teller lag; /* whether it hears of all that changes in the store */
     struct prices prices;        /* if there is a price table */
-    struct presence presence;    /* which nodes are there */
     struct watcher watcher;      /* who listens */
     struct enrol enrol;          /* who comes in */
     struct streams streams;      /* members whose UDP is blocked */

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
-#include "hub/watch/presence.h"
+#include "hub/watch/reports.h"
 #include "store/store_backend.h"
 #include "test/support/enrolling.h"
 #include "test/support/sample_enrol.h"
@@ -335,7 +335,7 @@ static void test_ephemeral(void **state)
 static void test_heard_elsewhere(void **state)
 {
     struct enrolling *f = *state;
-    struct presence presence = {.model = &f->model};
+    struct reports reports = {.model = &f->model};
     struct report_record heard = {.last_seen_at = ENROLLING_WALL + 550, .by = 4711};
     struct model_network *net = model_find_network(&f->model, "default");
     nsec_t end = (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC;
@@ -345,11 +345,11 @@ static void test_heard_elsewhere(void **state)
     f->node->reported->seen_at = 0;
     f->store->is_shared = true;
     enrolling_put(f, RECORD_REPORT, "default", "guest", record_report_encode(&heard));
-    presence_tick(&presence, end - NSEC_PER_SEC, ENROLLING_WALL + 600);
+    presence_tick(&reports, end - NSEC_PER_SEC, ENROLLING_WALL + 600);
     assert_int_equal(model_expire(&f->model, end, &f->e), 0);
     store_wait(f->store);
     assert_ptr_equal(model_find_node(net, "guest"), f->node);
-    presence_tick(&presence, 2 * end - 2 * NSEC_PER_SEC, ENROLLING_WALL + 1200);
+    presence_tick(&reports, 2 * end - 2 * NSEC_PER_SEC, ENROLLING_WALL + 1200);
     assert_int_equal(model_expire(&f->model, 2 * end, &f->e), 0);
     store_wait(f->store);
     assert_null(model_find_node(net, "guest"));

@@ -16,7 +16,6 @@
 #include "hub/networks/public_addresses.h"
 #include "hub/owner/owners.h"
 #include "hub/streams/streams.h"
-#include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/view.h"
 #include "hub/watch/watch.h"

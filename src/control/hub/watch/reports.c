@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/overlay/overlay.h"
 #include "hub/watch/watch.h"
 #include "os/log.h"
 
@@ -35,13 +36,18 @@ static void mark_unsaved(struct reports *s, const struct model_node *node)
     list_add_tail(&s->unsaved, &node->reported->unsaved);
 }
 
+static int64_t seen_each(const struct model_network *net)
+{
+    return REPORTS_SEEN_FLUSH_S + (int64_t)(net->nodes.n / REPORTS_SEEN_NODES);
+}
+
 /* Of several hubs the one that the node watches writes its record. A node without an agent watches
  * none, and any hub that hears it writes, when nobody has done so for a while. */
 static bool writes_here(const struct reports *s, const struct model_node *node)
 {
     return !store_is_shared(s->model->store) || watch_is_open(node) ||
            node->reported->heard.last_seen_at - node->reported->stored_at >=
-               2 * reports_seen_each(node->net);
+               2 * seen_each(node->net);
 }
 
 static void replace(char **held, char **given)
@@ -393,11 +399,6 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
 
 /* ---- the store ------------------------------------------------------------------------------ */
 
-int64_t reports_seen_each(const struct model_network *net)
-{
-    return REPORTS_SEEN_FLUSH_S + (int64_t)(net->nodes.n / REPORTS_SEEN_NODES);
-}
-
 static void note_seen(struct reports *s, const struct model_node *node, nsec_t now, int64_t wall_s)
 {
     int64_t written = node->reported->stored_at;
@@ -405,7 +406,7 @@ static void note_seen(struct reports *s, const struct model_node *node, nsec_t n
     node->reported->seen_at = now;
     node->reported->heard.last_seen_at = wall_s;
     /* Also write the record when the clock was set back. */
-    if (wall_s - written >= reports_seen_each(node->net) || wall_s < written ||
+    if (wall_s - written >= seen_each(node->net) || wall_s < written ||
         (node->reported->is_unwritten && writes_here(s, node)))
         mark_unsaved(s, node);
 }
@@ -580,4 +581,75 @@ json_t *reports_of_node(const struct model_node *node)
         json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
         json_loads(said->fabric, 0, NULL), "routes",
         said->routes.n ? subnets_encode(&said->routes) : NULL);
+}
+
+/* ---- which nodes are present now --------------------------------------------------------------
+ */
+
+/* How often all nodes are checked. */
+#define PRESENCE_EACH (10 * NSEC_PER_SEC)
+
+/* A session whose handshake is younger than this is in use: WireGuard makes a new one each 120 s.
+ */
+#define HANDSHAKE_FRESH (180 * NSEC_PER_SEC)
+
+bool presence_has_session(const struct overlay_facts *facts, nsec_t now)
+{
+    return facts->handshake_at > 0 && now - facts->handshake_at < HANDSHAKE_FRESH;
+}
+
+/* When the node was heard last, monotonic time; 0: not recently. */
+static nsec_t heard_at(const struct model_node *node, nsec_t now)
+{
+    nsec_t at = node->reported->seen_at > 0 && now - node->reported->seen_at < 2 * PRESENCE_EACH
+                    ? node->reported->seen_at
+                    : 0;
+    struct overlay_facts facts = {0};
+
+    if (watch_is_open(node))
+        return now;
+    if (overlay_read_facts(node, now, &facts) && facts.handshake_at > at &&
+        presence_has_session(&facts, now))
+        at = facts.handshake_at;
+    return at;
+}
+
+/* Of several hubs any may hear a node, and writes in twice the usual time at the latest when it
+ * did. So a node that was heard elsewhere in three times that is not away. The hubs' clocks may
+ * differ a little. */
+#define ELSEWHERE_TIMES 3
+
+static void look_whether_present(
+    struct reports *s, const struct model_node *node, nsec_t now, int64_t wall_s)
+{
+    const struct node *spec = &node->spec;
+    nsec_t at = spec->hub ? 0 : heard_at(node, now);
+    int64_t wall_at = wall_s - (now - at) / NSEC_PER_SEC;
+    bool is_heard_elsewhere =
+        store_is_shared(s->model->store) && !spec->hub &&
+        wall_s - node->reported->stored_at < ELSEWHERE_TIMES * seen_each(node->net);
+    char key[RECORD_KEY_MAX];
+
+    if (spec->ephemeral && (at != 0 || is_heard_elsewhere))
+        (void)store_keep(s->model->store,
+            record_key(key, RECORD_NODE, spec->meta.network, spec->meta.name), now, NULL);
+    if (at == 0)
+        return;
+    /* The wall-clock time of one handshake may differ by a second from call to call, by rounding.
+     */
+    if (at > node->reported->seen_at || wall_at > node->reported->heard.last_seen_at + 1)
+        reports_seen(s, node, at, wall_at);
+}
+
+void presence_tick(struct reports *s, nsec_t now, int64_t wall_s)
+{
+    if (now - s->present_at < PRESENCE_EACH)
+        return;
+    s->present_at = now;
+    for (size_t i = 0; i < s->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(s->model, i);
+
+        for (size_t k = 0; k < net->nodes.n; k++)
+            look_whether_present(s, model_node_at(net, k), now, wall_s);
+    }
 }

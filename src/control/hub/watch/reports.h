@@ -50,6 +50,7 @@ struct reports {
     nsec_t clock_at;         /* monotonic; a moment, 0: none yet, ... */
     int64_t clock_wall_s;    /* ... and what the clock said in it, s since 1970 */
     nsec_t looked_at;        /* when the agents were last looked at */
+    nsec_t present_at;       /* when all nodes were, by presence_tick() */
     struct list unsaved;     /* of struct reported_node: records still to be written */
     nsec_t flushed_at;       /* when unsaved records were last written */
     unsigned n_flushes;      /* commits of records that are not answered yet */
@@ -85,9 +86,6 @@ enum reports_result reports_take(
  */
 void reports_look(struct reports *s, nsec_t now, int64_t wall_s);
 
-/** reports_seen_each() - see REPORTS_SEEN_FLUSH_S: what it is for nodes of @net, seconds. */
-int64_t reports_seen_each(const struct model_network *net);
-
 /** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
 void reports_seen(struct reports *s, const struct model_node *node, nsec_t now, int64_t wall_s);
 
@@ -121,3 +119,22 @@ int reports_flush(struct reports *s, nsec_t now, struct err *e);
 
 /** reports_of_node() - a Node's `status`; a new reference, NULL: no memory. */
 json_t *reports_of_node(const struct model_node *node);
+
+/* ---- which nodes are present now ---------------------------------------------------------------
+ */
+
+/*
+ * A node is present if its watch is open, if it has made a request recently, or if it has a
+ * WireGuard session with the hub. The hub knows nothing but the handshakes of a node without an
+ * agent. A node that is present is noted as seen, and if it is ephemeral its lease begins anew. Its
+ * lease begins anew as well when another hub of the same store has noted that it was seen.
+ */
+
+struct overlay_facts;
+
+/** presence_tick() - call it each second; it checks all nodes every ten seconds. @wall_s: seconds
+ * since 1970. */
+void presence_tick(struct reports *s, nsec_t now, int64_t wall_s);
+
+/** presence_has_session() - has the node of @facts a WireGuard session with the hub? */
+bool presence_has_session(const struct overlay_facts *facts, nsec_t now);

@@ -15,7 +15,6 @@
 #include "hub/overlay/overlay.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/edge_view.h"
-#include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/view.h"
 #include "os/clock.h"
@@ -439,7 +438,7 @@ static void test_a_store_is_tried(void **state)
 /* Each ten seconds; who has a watch open is there, and who was heard a moment ago. */
 static void test_presence(void **state)
 {
-    struct presence *p = &audience_hub.hub->presence;
+    struct reports *p = &audience_hub.hub->reports;
     struct model_node *a = audience_node("a");
     int64_t wall_s = 2000000000;
     struct stream *s;

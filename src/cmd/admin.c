@@ -90,40 +90,34 @@ const char *admin_option_given(const struct admin_target *t)
     return t->pin ? "--pin" : t->says_socket;
 }
 
-/* The hub has the request and says nothing to it: it is there, or was until then. */
-static int explain_lost(
-    const struct admin_target *t, const char *command, const char *method, const struct err *e)
-{
-    const char *unknown =
-        strcmp(method, "GET") == 0 ? "" : "; whether it has done what was asked is not known";
-
-    if (t->hub)
-        return cmd_fail(command, "%s%s", err_text(e), unknown);
-    return cmd_fail(command,
-        "the hub at %s was asked, and no answer came: it stands still, it has ended meanwhile, or "
-        "the machine has too much to do (journalctl -u weft-hub; systemctl restart weft-hub)%s",
-        t->socket, unknown);
-}
-
-/* The group has a socket of its own, on which one may look and change nothing. */
-static int explain(int result, const struct admin_target *t, const char *command,
+/* Why @result came. @is_lost: the hub has the request and says nothing to it: it is there, or was
+ * until then. */
+static int explain(int result, bool is_lost, const struct admin_target *t, const char *command,
     const char *method, const struct err *e)
 {
-    if (result == CLIENT_E_UNREACHABLE && !t->hub && access(t->socket, W_OK) < 0 && errno == EACCES)
-        return cmd_fail(command, "the hub's socket %s is not for this user: it needs root%s",
-            t->socket, strcmp(method, "GET") == 0 ? ", or the group weft" : "");
-    if (result == CLIENT_E_UNREACHABLE && !t->hub)
+    bool is_read = strcmp(method, "GET") == 0;
+    const char *unknown =
+        is_lost && !is_read ? "; whether it has done what was asked is not known" : "";
+
+    if (t->hub || result != CLIENT_E_UNREACHABLE)
+        return cmd_fail(command, "%s%s", err_text(e), unknown);
+    if (is_lost)
         return cmd_fail(command,
-            "no hub answers at %s: on the hub's machine start it with \"weft hub up\", elsewhere "
-            "name it with --hub, or its socket with --socket",
-            t->socket);
-    return cmd_fail(command, "%s", err_text(e));
+            "the hub at %s was asked, and no answer came: it stands still, it has ended meanwhile, "
+            "or the machine has too much to do (journalctl -u weft-hub; systemctl restart "
+            "weft-hub)%s",
+            t->socket, unknown);
+    /* The group has a socket of its own, on which one may look and change nothing. */
+    if (access(t->socket, W_OK) < 0 && errno == EACCES)
+        return cmd_fail(command, "the hub's socket %s is not for this user: it needs root%s",
+            t->socket, is_read ? ", or the group weft" : "");
+    return cmd_fail(command,
+        "no hub answers at %s: on the hub's machine start it with \"weft hub up\", elsewhere "
+        "name it with --hub, or its socket with --socket",
+        t->socket);
 }
 
-/* @may_be: a status with which the hub may refuse, which is an answer then, without a body; 0:
- * none.
- * @ret: its status is set then, too. */
-static int ask(const struct admin_target *t, const char *command, const char *method,
+int admin_try(const struct admin_target *t, const char *command, const char *method,
     const char *path, const json_t *body, int may_be, struct client_answer *ret)
 {
     struct client_answer answer = CLIENT_ANSWER_NULL;
@@ -141,36 +135,18 @@ static int ask(const struct admin_target *t, const char *command, const char *me
         *ret = answer;
         return CMD_OK;
     }
+    is_lost = r == CLIENT_E_UNREACHABLE && answer.is_lost;
     if (r == CLIENT_E_REFUSED && may_be != 0 && answer.status == may_be)
         r = 0;
-    is_lost = r == CLIENT_E_UNREACHABLE && answer.is_lost;
     ret->status = r == 0 ? may_be : ret->status;
     client_answer_deinit(&answer);
-    if (is_lost)
-        return explain_lost(t, command, method, &e);
-    return r == 0 ? CMD_OK : explain(r, t, command, method, &e);
+    return r == 0 ? CMD_OK : explain(r, is_lost, t, command, method, &e);
 }
 
 int admin_call(const struct admin_target *t, const char *command, const char *method,
     const char *path, const json_t *body, struct client_answer *ret)
 {
-    return ask(t, command, method, path, body, 0, ret);
-}
-
-int admin_find(
-    const struct admin_target *t, const char *command, const char *path, struct client_answer *ret)
-{
-    return ask(t, command, "GET", path, NULL, 404, ret);
-}
-
-int admin_put(const struct admin_target *t, const char *command, const char *path,
-    const json_t *body, bool *ret_written)
-{
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    int status = ask(t, command, "PUT", path, body, 409, &answer);
-
-    *ret_written = answer.status != 409;
-    return status;
+    return admin_try(t, command, method, path, body, 0, ret);
 }
 
 /* JSON says in escapes what a terminal might obey. Of that jansson leaves DEL and C1 as they are.
@@ -216,32 +192,18 @@ int admin_print(const char *command, bool as_json, json_t *json, const struct st
     return r;
 }
 
-static int print_answer(
-    const char *command, const json_t *body, bool as_json, void (*print)(const json_t *body))
-{
-    if (as_json)
-        return admin_print_json(command, body);
-    print(body);
-    return CMD_OK;
-}
-
-int admin_show(const struct admin_target *target, const char *command, const char *path,
-    bool as_json, void (*print)(const json_t *body))
+int admin_show(const struct admin_target *target, const char *command, const char *method,
+    const char *path, json_t *body, bool as_json, void (*print)(const json_t *body))
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    int status = admin_call(target, command, "GET", path, NULL, &answer);
-
-    return status == CMD_OK ? print_answer(command, answer.body, as_json, print) : status;
-}
-
-int admin_make(const struct admin_target *target, const char *command, const char *path,
-    json_t *body, bool as_json, void (*print)(const json_t *body))
-{
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    int status = admin_call(target, command, "POST", path, body, &answer);
+    int status = admin_call(target, command, method, path, body, &answer);
 
     json_decref(body);
-    return status == CMD_OK ? print_answer(command, answer.body, as_json, print) : status;
+    if (status == CMD_OK && as_json)
+        return admin_print_json(command, answer.body);
+    if (status == CMD_OK)
+        print(answer.body);
+    return status;
 }
 
 int admin_delete(const struct admin_target *target, const char *command, const char *path)
@@ -320,7 +282,7 @@ static void print_secret(const json_t *body)
 
 static int admin_new(int argc, char **argv)
 {
-    return admin_make(&arg.target, new_usage.command, "/v1/admin-tokens",
+    return admin_show(&arg.target, new_usage.command, "POST", "/v1/admin-tokens",
         json_pack("{s:s, s:s, s:I, s:s*}", "name", arg.name, "role", arg.role, "ttlSeconds",
             (json_int_t)(arg.ttl / NSEC_PER_SEC), "network", arg.network),
         arg.json, print_secret);
@@ -359,7 +321,8 @@ static void print_tokens(const json_t *body)
 
 static int admin_ls(int argc, char **argv)
 {
-    return admin_show(&arg.target, ls_usage.command, "/v1/admin-tokens", arg.json, print_tokens);
+    return admin_show(
+        &arg.target, ls_usage.command, "GET", "/v1/admin-tokens", NULL, arg.json, print_tokens);
 }
 
 static const struct option rm_options[] = {

@@ -64,38 +64,23 @@ int admin_call(const struct admin_target *target, const char *command, const cha
     const char *path, const json_t *body, struct client_answer *ret);
 
 /**
- * admin_show() - ask the hub for @path, and print the answer's body
+ * admin_try() - admin_call(), where a refusal may be an answer
+ * @may_be:	the status of that refusal, 404 or 409; 0: none
+ * @ret:	then has that status, and no body
+ */
+int admin_try(const struct admin_target *target, const char *command, const char *method,
+    const char *path, const json_t *body, int may_be, struct client_answer *ret);
+
+/**
+ * admin_show() - admin_call(), and print the answer's body
+ * @body:	taken; NULL: none
  * @as_json:	print it as JSON; else with @print
- * @print:	prints @body on standard output; borrows it
+ * @print:	prints the answer's on standard output; borrows it
  *
  * Return: CMD_OK; or CMD_FAILED or CMD_USAGE, after a sentence on standard error.
  */
-int admin_show(const struct admin_target *target, const char *command, const char *path,
-    bool as_json, void (*print)(const json_t *body));
-
-/**
- * admin_make() - have the hub make what @body says at @path, and print its answer's body
- * @body:	taken
- * @as_json, @print:	as for admin_show()
- *
- * Return: as admin_show().
- */
-int admin_make(const struct admin_target *target, const char *command, const char *path,
-    json_t *body, bool as_json, void (*print)(const json_t *body));
-
-/** admin_find() - ask for an object that may not be there: then @ret stays without a body. Return:
- * as admin_call(). */
-int admin_find(const struct admin_target *target, const char *command, const char *path,
-    struct client_answer *ret);
-
-/**
- * admin_put() - have @path be @body, which has the resourceVersion that was read
- * @ret_written:	false: somebody else has changed it since, so it may be read and tried again
- *
- * Return: as admin_call().
- */
-int admin_put(const struct admin_target *target, const char *command, const char *path,
-    const json_t *body, bool *ret_written);
+int admin_show(const struct admin_target *target, const char *command, const char *method,
+    const char *path, json_t *body, bool as_json, void (*print)(const json_t *body));
 
 /** admin_delete() - have the hub delete @path. Return: as admin_call(). */
 int admin_delete(const struct admin_target *target, const char *command, const char *path);

@@ -77,7 +77,7 @@ static int edge_set(int argc, char **argv)
         return cmd_refuse(usage.command, "there is nothing to set: say --path or --rate");
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s/%s", arg.network,
         mesh_edge_kind.name, edge_name(arg.a, arg.b, name));
-    status = admin_find(&arg.target, usage.command, path, &before);
+    status = admin_try(&arg.target, usage.command, "GET", path, NULL, 404, &before);
     if (status != CMD_OK)
         return status;
     edge = make(before.body, name);

@@ -213,7 +213,8 @@ static void print_health(const json_t *answer)
 
 static int hub_status(int argc, char **argv)
 {
-    return admin_show(&arg.target, status_usage.command, "/v1/health", arg.json, print_health);
+    return admin_show(
+        &arg.target, status_usage.command, "GET", "/v1/health", NULL, arg.json, print_health);
 }
 
 int cmd_hub(int argc, char **argv)

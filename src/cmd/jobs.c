@@ -87,5 +87,5 @@ int cmd_jobs(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/jobs", arg.network);
-    return admin_show(&arg.target, usage.command, path, arg.json, print_jobs);
+    return admin_show(&arg.target, usage.command, "GET", path, NULL, arg.json, print_jobs);
 }

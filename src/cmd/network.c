@@ -59,8 +59,8 @@ static void print_added(const json_t *body)
 
 static int network_add(int argc, char **argv)
 {
-    return admin_make(
-        &arg.target, add_usage.command, "/v1/networks", add_body(), arg.json, print_added);
+    return admin_show(
+        &arg.target, add_usage.command, "POST", "/v1/networks", add_body(), arg.json, print_added);
 }
 
 static const struct option rm_options[] = {
@@ -113,7 +113,8 @@ static void print_networks(const json_t *body)
 
 static int network_ls(int argc, char **argv)
 {
-    return admin_show(&arg.target, ls_usage.command, "/v1/networks", arg.json, print_networks);
+    return admin_show(
+        &arg.target, ls_usage.command, "GET", "/v1/networks", NULL, arg.json, print_networks);
 }
 
 int cmd_network(int argc, char **argv)

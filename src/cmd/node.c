@@ -180,7 +180,7 @@ int cmd_nodes(int argc, char **argv)
     if (options_parse(&list_usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes", arg.network);
-    return admin_show(&arg.target, list_usage.command, path, arg.json, print_nodes);
+    return admin_show(&arg.target, list_usage.command, "GET", path, NULL, arg.json, print_nodes);
 }
 
 static const struct option rm_options[] = {

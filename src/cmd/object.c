@@ -201,12 +201,12 @@ int cmd_get(int argc, char **argv)
                 "but \"weft get MeshEdge NAME\" prints one",
                 arg.kind);
         (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, arg.kind);
-        return admin_show(
-            &arg.target, get_usage.command, path, arg.json, is_edges ? print_edges : print_events);
+        return admin_show(&arg.target, get_usage.command, "GET", path, NULL, arg.json,
+            is_edges ? print_edges : print_events);
     }
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s%s%s", arg.network, arg.kind,
         arg.name ? "/" : "", arg.name ? arg.name : "");
-    return admin_show(&arg.target, get_usage.command, path, true, NULL);
+    return admin_show(&arg.target, get_usage.command, "GET", path, NULL, true, NULL);
 }
 
 static const struct option edges_options[] = {
@@ -230,7 +230,7 @@ int cmd_edges(int argc, char **argv)
     if (options_parse(&edges_usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, EDGES);
-    return admin_show(&arg.target, edges_usage.command, path, arg.json, print_edges);
+    return admin_show(&arg.target, edges_usage.command, "GET", path, NULL, arg.json, print_edges);
 }
 
 #define OBJECT_PATH_MAX 256

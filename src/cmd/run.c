@@ -184,6 +184,7 @@ static int run_budget_set(const struct run_budget *b, const char *network, const
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Network/%s", network, network);
     for (unsigned i = 0; i < TRIES && !is_written && status == CMD_OK; i++) {
         _cleanup_(client_answer_deinit) struct client_answer before = CLIENT_ANSWER_NULL;
+        _cleanup_(client_answer_deinit) struct client_answer after = CLIENT_ANSWER_NULL;
         json_t *spec;
 
         status = admin_call(&b->target, "run", "GET", path, NULL, &before);
@@ -192,9 +193,10 @@ static int run_budget_set(const struct run_budget *b, const char *network, const
         spec = json_object_get(before.body, "spec");
         if (!json_is_object(spec))
             return cmd_fail("run", "the hub's answer is no network: its budget is not set");
-        is_written = !put_budget(spec, &budget);
-        if (!is_written)
-            status = admin_put(&b->target, "run", path, before.body, &is_written);
+        /* Somebody else may have changed it since it was read; then it is tried again. */
+        if (put_budget(spec, &budget))
+            status = admin_try(&b->target, "run", "PUT", path, before.body, 409, &after);
+        is_written = after.status != 409;
     }
     if (status == CMD_OK && !is_written)
         return cmd_fail("run",

@@ -66,7 +66,7 @@ static int token_new(int argc, char **argv)
             arg.routes.n ? subnets_encode(&arg.routes) : NULL);
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
-    return admin_make(&arg.target, usage.command, path, body, arg.json, print_secret);
+    return admin_show(&arg.target, usage.command, "POST", path, body, arg.json, print_secret);
 }
 
 static const struct option ls_options[] = {
@@ -125,7 +125,7 @@ static int token_ls(int argc, char **argv)
     char path[128];
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
-    return admin_show(&arg.target, ls_usage.command, path, arg.json, print_tokens);
+    return admin_show(&arg.target, ls_usage.command, "GET", path, NULL, arg.json, print_tokens);
 }
 
 /* An ID as "weft token ls" prints it. It is checked here because it becomes part of a URL. */

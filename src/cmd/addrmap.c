@@ -2,22 +2,31 @@
  * unencrypted. */
 #include "mesh/names/addrmap.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "mesh/snapshot/snapshot.h"
+#include "net/netlink/nft.h"
 #include "os/file.h"
 #include "os/interrupt.h"
 #include "os/log.h"
-#include "train/names/members.h"
+
+/* Family and name of Weft's table in nftables. */
+#define FAMILY "ip"
+#define TABLE  "weft_addrmap"
+
+#define ASK_TIMEOUT_MS 5000
 
 static struct {
     const char *socket;
@@ -71,18 +80,32 @@ static int print_json(const struct addrmap *m)
     return admin_print_json(usage.command, all);
 }
 
+/* The map, of the agent's present snapshot. */
+static int read_map(struct addrmap *ret, struct err *e)
+{
+    _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
+    json_auto_t *json = NULL;
+    int r = agent_ask(arg.socket, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &json, e);
+
+    if (r == 0)
+        r = snapshot_decode(&s, json, NULL, e);
+    if (r == 0 && addrmap_make(ret, &s) < 0)
+        r = err_set(e, -ENOMEM, "no memory for the map");
+    return r;
+}
+
 static int print_map(void)
 {
     _cleanup_(addrmap_deinit) struct addrmap m = ADDRMAP_NULL;
     _cleanup_(str_deinit) struct str out = STR_NULL;
     struct err e = ERR_NULL;
 
-    if (translate_read(&m, arg.socket, &e) != 0)
+    if (read_map(&m, &e) != 0)
         return cmd_fail("addrmap", "%s", err_text(&e));
     if (arg.json)
         return print_json(&m);
     addrmap_add_chain(&out, &m);
-    (void)printf("table " TRANSLATE_FAMILY " " TRANSLATE_TABLE " {\n%s\n}\n", str_text(&out));
+    (void)printf("table " FAMILY " " TABLE " {\n%s\n}\n", str_text(&out));
     for (size_t i = 0; i < m.n_gaps; i++)
         (void)printf("# left out: %s: %s\n", m.gaps[i].node, m.gaps[i].why);
     return CMD_OK;
@@ -105,8 +128,9 @@ static void log_map(const struct addrmap *m)
  * map stays; only the @first reading may fail for that. 0, or non-zero with words. */
 static int follow(struct addrmap *have, bool first, struct err *e)
 {
+    _cleanup_(str_deinit) struct str chain = STR_NULL;
     struct addrmap want = ADDRMAP_NULL;
-    int r = translate_read(&want, arg.socket, e);
+    int r = read_map(&want, e);
 
     if (r != 0)
         return first ? r : 0;
@@ -114,7 +138,9 @@ static int follow(struct addrmap *have, bool first, struct err *e)
         addrmap_deinit(&want);
         return 0;
     }
-    r = translate_apply(&want, e);
+    addrmap_add_chain(&chain, &want);
+    r = chain.failed ? err_set(e, -ENOMEM, "no memory for the map")
+                     : nft_replace_table(FAMILY, TABLE, str_text(&chain), e);
     if (r == 0)
         log_map(&want);
     addrmap_deinit(have);
@@ -140,7 +166,7 @@ static int keep(struct err *e)
     while (r == 0 && poll(&pfd, 1, (int)(arg.period / NSEC_PER_MSEC)) == 0)
         r = follow(&m, false, e);
     /* After a failure as well: no process would remove the translation later. */
-    removed = translate_remove(r == 0 ? e : NULL);
+    removed = nft_replace_table(FAMILY, TABLE, NULL, r == 0 ? e : NULL);
     return r == 0 ? removed : r;
 }
 
@@ -159,7 +185,7 @@ int cmd_addrmap(int argc, char **argv)
     if (geteuid() != 0)
         return cmd_fail("addrmap", "only root can change the packet filter");
     log_init("addrmap", LOG_LEVEL_INFO);
-    r = arg.remove ? translate_remove(&e) : keep(&e);
+    r = arg.remove ? nft_replace_table(FAMILY, TABLE, NULL, &e) : keep(&e);
     if (r != 0)
         return cmd_fail("addrmap", "%s", err_text(&e));
     if (!arg.remove)

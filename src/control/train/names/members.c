@@ -7,12 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_ask.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "mesh/object/fields.h"
-#include "mesh/snapshot/snapshot.h"
-#include "net/netlink/nft.h"
 
 void members_deinit(struct members *r)
 {
@@ -161,38 +158,6 @@ unsigned members_hostfile(const struct members *m, struct str *out)
         all += slots;
     }
     return all;
-}
-
-/* ==== the address map in the packet filter =================================================== */
-
-#define ASK_TIMEOUT_MS 5000
-
-int translate_read(struct addrmap *ret, const char *socket_path, struct err *e)
-{
-    _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
-    json_auto_t *json = NULL;
-    int r = agent_ask(socket_path, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &json, e);
-
-    if (r == 0)
-        r = snapshot_decode(&s, json, NULL, e);
-    if (r == 0 && addrmap_make(ret, &s) < 0)
-        r = err_set(e, -ENOMEM, "no memory for the map");
-    return r;
-}
-
-int translate_apply(const struct addrmap *m, struct err *e)
-{
-    _cleanup_(str_deinit) struct str chain = STR_NULL;
-
-    addrmap_add_chain(&chain, m);
-    if (chain.failed)
-        return err_set(e, -ENOMEM, "no memory for the map");
-    return nft_replace_table(TRANSLATE_FAMILY, TRANSLATE_TABLE, str_text(&chain), e);
-}
-
-int translate_remove(struct err *e)
-{
-    return nft_replace_table(TRANSLATE_FAMILY, TRANSLATE_TABLE, NULL, e);
 }
 
 /* ==== rounds of pairs ======================================================================== */

@@ -46,49 +46,39 @@ static const struct option_usage usage = {
         "or pre-flight of this node's within the last seven days.",
 };
 
-/* Adds what was measured between others, if that is not too old. Return: 0 or -ENOMEM. */
-static int add_measured(struct islands_facts *facts)
+/* What was measured between others; NULL: there is nothing, or it is too old. */
+static json_t *read_measured(void)
 {
     char path[PATH_MAX];
     struct stat st;
-    json_auto_t *json = NULL;
 
     if (snprintf(path, sizeof(path), "%s/" JOB_PLAN_MEASURED, arg.state_dir) >= PATH_MAX ||
         stat(path, &st) < 0 || st.st_size > MEASURED_MAX ||
         clock_wall_s() - st.st_mtime > MEASURED_AGE_S)
-        return 0;
-    json = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-    return islands_facts_add_measured(facts, json);
-}
-
-/* Gives the islands of the network as JSON; NULL: no memory. */
-static json_t *find(const json_t *status)
-{
-    _cleanup_(islands_deinit) struct islands islands = ISLANDS_NULL;
-    _cleanup_(islands_facts_deinit) struct islands_facts facts = {.n_nodes = 0};
-
-    if (islands_facts_of_status(&facts, status) < 0 || add_measured(&facts) < 0 ||
-        islands_find(&islands, &facts) < 0)
         return NULL;
-    return islands_encode(&islands, &facts);
+    return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
 }
 
 int cmd_islands(int argc, char **argv)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
     struct err e = ERR_NULL;
+    _cleanup_(islands_deinit) struct islands islands = ISLANDS_NULL;
     json_auto_t *status_json = NULL;
-    json_t *islands;
+    json_auto_t *measured = NULL;
+    json_t *json = NULL;
     int status;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
     if (agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status_json, &e) != 0)
         return cmd_fail("islands", "%s", err_text(&e));
-    islands = find(status_json);
-    if (!islands)
+    measured = read_measured();
+    if (islands_find(&islands, status_json, measured) == 0)
+        json = islands_encode(&islands);
+    if (!json)
         return cmd_fail("islands", "no memory");
     if (!arg.json)
-        islands_format(&out, islands);
-    return admin_print("islands", arg.json, islands, &out);
+        islands_format(&out, json);
+    return admin_print("islands", arg.json, json, &out);
 }

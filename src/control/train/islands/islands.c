@@ -16,8 +16,8 @@
 
 /* What is being found out. Each node leads to the first node that it is known to be with. */
 struct finding {
-    const struct islands_facts *facts;
-    size_t *root; /* owns */
+    const struct islands *s; /* its nodes and pairs */
+    size_t *root;            /* owns */
     const char *
         *keys; /* owns; why the group that the node leads is one; NULL: a label, a network */
 };
@@ -85,8 +85,8 @@ static size_t list_claims(struct claim *claims, const struct finding *f)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < f->facts->n_nodes; i++) {
-        const struct islands_node *node = &f->facts->nodes[i];
+    for (size_t i = 0; i < f->s->n_nodes; i++) {
+        const struct islands_node *node = &f->s->nodes[i];
 
         if (has_label(node)) {
             claims[n++] = (struct claim){.kind = "", .key = node->label, .node = i};
@@ -103,7 +103,7 @@ static size_t list_claims(struct claim *claims, const struct finding *f)
 static int join_by_claims(struct finding *f)
 {
     _cleanup_(freep) struct claim *claims =
-        calloc(f->facts->n_nodes * FABRIC_KEYS_MAX + 1, sizeof(*claims));
+        calloc(f->s->n_nodes * FABRIC_KEYS_MAX + 1, sizeof(*claims));
     size_t n;
 
     if (!claims)
@@ -132,10 +132,10 @@ static bool is_near(const struct islands_pair *p)
 /* What counts only together with a short round trip. */
 static void join_by_pairs(struct finding *f)
 {
-    for (size_t i = 0; i < f->facts->n_pairs; i++) {
-        const struct islands_pair *p = &f->facts->pairs[i];
-        const struct islands_node *a = &f->facts->nodes[p->a];
-        const struct islands_node *b = &f->facts->nodes[p->b];
+    for (size_t i = 0; i < f->s->n_pairs; i++) {
+        const struct islands_pair *p = &f->s->pairs[i];
+        const struct islands_node *a = &f->s->nodes[p->a];
+        const struct islands_node *b = &f->s->nodes[p->b];
         const char *key = common_key(a, b);
 
         if (has_label(a) || has_label(b) || !is_near(p))
@@ -176,16 +176,11 @@ static void add_pair(struct island *island, const struct islands_pair *p)
     island->n_pairs++;
     if (p->rtt_ms > island->max_rtt_ms)
         island->max_rtt_ms = p->rtt_ms;
-    if (!is_near(p))
-        island->nearness = ISLANDS_NEARNESS_FAR;
-    else if (island->nearness == ISLANDS_NEARNESS_UNKNOWN)
-        island->nearness = ISLANDS_NEARNESS_NEAR;
 }
 
-/* Numbers the groups of two or more, in order of their first nodes. */
 static int collect(struct islands *ret, const struct finding *f)
 {
-    size_t n_nodes = f->facts->n_nodes;
+    size_t n_nodes = f->s->n_nodes;
     _cleanup_(freep) size_t *sizes = calloc(n_nodes + 1, sizeof(*sizes));
 
     ret->of = calloc(n_nodes + 1, sizeof(*ret->of));
@@ -195,7 +190,7 @@ static int collect(struct islands *ret, const struct finding *f)
     for (size_t i = 0; i < n_nodes; i++)
         sizes[find_root(f, i)]++;
     for (size_t i = 0; i < n_nodes; i++) {
-        const struct islands_node *node = &f->facts->nodes[i];
+        const struct islands_node *node = &f->s->nodes[i];
         const char *kind = node->has_fabric ? node->fabric.kind : "ethernet";
         size_t root = find_root(f, i);
         struct island *island;
@@ -225,8 +220,8 @@ static int find(struct islands *ret, struct finding *f)
         join_by_pairs(f);
         r = collect(ret, f);
     }
-    for (size_t i = 0; r == 0 && i < f->facts->n_pairs; i++) {
-        const struct islands_pair *p = &f->facts->pairs[i];
+    for (size_t i = 0; r == 0 && i < f->s->n_pairs; i++) {
+        const struct islands_pair *p = &f->s->pairs[i];
 
         if (ret->of[p->a] != ALONE && ret->of[p->a] == ret->of[p->b])
             add_pair(&ret->items[ret->of[p->a]], p);
@@ -236,39 +231,18 @@ static int find(struct islands *ret, struct finding *f)
         bool is_plain_network =
             strcmp(island->kind, "ethernet") == 0 || strcmp(island->kind, "gvnic") == 0;
 
-        if (island->nearness == ISLANDS_NEARNESS_FAR)
+        if (island->max_rtt_ms > ISLANDS_NEAR_MS)
             island->state = ISLANDS_CONTRADICTED;
-        else if (is_plain_network && island->nearness == ISLANDS_NEARNESS_NEAR)
+        else if (is_plain_network && island->n_pairs > 0)
             island->state = ISLANDS_VERIFIED;
     }
     return r;
 }
 
-int islands_find(struct islands *ret, const struct islands_facts *facts)
-{
-    struct finding f = {.facts = facts};
-    struct islands s = ISLANDS_NULL;
-    int r = -ENOMEM;
-
-    f.root = calloc(facts->n_nodes + 1, sizeof(*f.root));
-    f.keys = calloc(facts->n_nodes + 1, sizeof(*f.keys));
-    if (f.root && f.keys) {
-        for (size_t i = 0; i < facts->n_nodes; i++)
-            f.root[i] = i;
-        r = find(&s, &f);
-    }
-    free(f.root);
-    free(f.keys);
-    if (r < 0) {
-        islands_deinit(&s);
-        return r;
-    }
-    *ret = s;
-    return 0;
-}
-
 void islands_deinit(struct islands *s)
 {
+    free(s->nodes);
+    free(s->pairs);
     free(s->items);
     free(s->of);
     *s = (struct islands)ISLANDS_NULL;
@@ -280,12 +254,6 @@ static const char *const state_names[] = {
     [ISLANDS_FOUND] = "found",
     [ISLANDS_VERIFIED] = "verified",
     [ISLANDS_CONTRADICTED] = "contradicted",
-};
-
-static const char *const nearness_names[] = {
-    [ISLANDS_NEARNESS_UNKNOWN] = "unknown",
-    [ISLANDS_NEARNESS_NEAR] = "near",
-    [ISLANDS_NEARNESS_FAR] = "far",
 };
 
 /* ---- from a status -------------------------------------------------------------------------- */
@@ -308,33 +276,31 @@ static void take_node(struct islands_node *ret, const json_t *json)
         json_is_object(fabric) && fabric_report_decode(&ret->fabric, fabric, ret->name, NULL) == 0;
 }
 
-int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
+static int take_status(struct islands *ret, const json_t *status)
 {
     const json_t *peers = json_object_get(status, "peers");
     size_t n = json_array_size(peers) + 1;
-    struct islands_facts f = {
-        .nodes = calloc(n, sizeof(*f.nodes)), .n_nodes = n, .pairs = calloc(n, sizeof(*f.pairs))};
     const json_t *peer;
     size_t i;
 
-    if (!f.nodes || !f.pairs) {
-        islands_facts_deinit(&f);
+    ret->nodes = calloc(n, sizeof(*ret->nodes));
+    ret->pairs = calloc(n, sizeof(*ret->pairs));
+    if (!ret->nodes || !ret->pairs)
         return -ENOMEM;
-    }
-    take_node(&f.nodes[0], json_object_get(status, "self"));
+    ret->n_nodes = n;
+    take_node(&ret->nodes[0], json_object_get(status, "self"));
     json_array_foreach(peers, i, peer) {
         /* A busy machine answers late, and is as near as before. An agent of an earlier version
          * does not say the least round trip. */
         const json_t *least = json_object_get(peer, "leastRttMs");
         const json_t *rtt = least ? least : json_object_get(peer, "rttMs");
 
-        take_node(&f.nodes[i + 1], peer);
+        take_node(&ret->nodes[i + 1], peer);
         if (json_is_number(rtt))
-            f.pairs[f.n_pairs++] = (struct islands_pair){.b = i + 1,
+            ret->pairs[ret->n_pairs++] = (struct islands_pair){.b = i + 1,
                 .rtt_ms = json_number_value(rtt),
                 .is_lan = strcmp(islands_text_of(peer, "path"), "lan") == 0};
     }
-    *ret = f;
     return 0;
 }
 
@@ -342,30 +308,30 @@ int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
 
 #define RTT_US_MAX 60e6 /* no round trip takes a minute */
 
-static size_t find_node(const struct islands_facts *f, const char *name)
+static size_t find_node(const struct islands *s, const char *name)
 {
-    for (size_t i = 0; i < f->n_nodes; i++)
-        if (name && strcmp(f->nodes[i].name, name) == 0)
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (name && strcmp(s->nodes[i].name, name) == 0)
             return i;
     return SIZE_MAX;
 }
 
-int islands_facts_add_measured(struct islands_facts *f, const json_t *json)
+static int add_measured(struct islands *s, const json_t *json)
 {
     const json_t *pairs = json_object_get(json, "pairs");
-    size_t n_own = f->n_pairs;
+    size_t n_own = s->n_pairs;
     struct islands_pair *more =
-        reallocarray(f->pairs, n_own + json_array_size(pairs) + 1, sizeof(*more));
+        reallocarray(s->pairs, n_own + json_array_size(pairs) + 1, sizeof(*more));
     const json_t *pair;
     size_t i;
 
     if (!more)
         return -ENOMEM;
-    f->pairs = more;
+    s->pairs = more;
     json_array_foreach(pairs, i, pair) {
         const json_t *names = json_object_get(pair, "nodes");
-        size_t a = find_node(f, json_string_value(json_array_get(names, 0)));
-        size_t b = find_node(f, json_string_value(json_array_get(names, 1)));
+        size_t a = find_node(s, json_string_value(json_array_get(names, 0)));
+        size_t b = find_node(s, json_string_value(json_array_get(names, 1)));
         /* `weft bench` has the median in the pair, `weft preflight` in each of its ways. */
         const json_t *in_pair = json_object_get(pair, "rttMedianUs");
         const json_t *way = json_array_get(json_object_get(pair, "ways"), 0);
@@ -373,12 +339,12 @@ int islands_facts_add_measured(struct islands_facts *f, const json_t *json)
         bool is_measured = false;
 
         for (size_t k = 0; k < n_own && !is_measured; k++)
-            is_measured = (f->pairs[k].a == a && f->pairs[k].b == b) ||
-                          (f->pairs[k].a == b && f->pairs[k].b == a);
+            is_measured = (s->pairs[k].a == a && s->pairs[k].b == b) ||
+                          (s->pairs[k].a == b && s->pairs[k].b == a);
         if (a == SIZE_MAX || b == SIZE_MAX || a == b || !(us > 0 && us <= RTT_US_MAX) ||
             is_measured)
             continue;
-        f->pairs[f->n_pairs++] = (struct islands_pair){.a = a,
+        s->pairs[s->n_pairs++] = (struct islands_pair){.a = a,
             .b = b,
             .rtt_ms = us / 1000,
             .is_lan = strcmp(islands_text_of(pair, "path"), "lan") == 0};
@@ -386,27 +352,53 @@ int islands_facts_add_measured(struct islands_facts *f, const json_t *json)
     return 0;
 }
 
-void islands_facts_deinit(struct islands_facts *f)
+int islands_find(struct islands *ret, const json_t *status, const json_t *measured)
 {
-    free(f->nodes);
-    free(f->pairs);
-    *f = (struct islands_facts){.n_nodes = 0};
+    struct islands s = ISLANDS_NULL;
+    struct finding f = {.s = &s};
+    int r = take_status(&s, status);
+
+    if (r == 0)
+        r = add_measured(&s, measured);
+    f.root = calloc(s.n_nodes + 1, sizeof(*f.root));
+    f.keys = calloc(s.n_nodes + 1, sizeof(*f.keys));
+    if (!f.root || !f.keys)
+        r = -ENOMEM;
+    for (size_t i = 0; r == 0 && i < s.n_nodes; i++)
+        f.root[i] = i;
+    if (r == 0)
+        r = find(&s, &f);
+    free(f.root);
+    free(f.keys);
+    if (r == 0)
+        *ret = s;
+    else
+        islands_deinit(&s);
+    return r;
 }
 
 /* ---- as JSON -------------------------------------------------------------------------------- */
 
 /* The names of the nodes of one island, or of those that are alone (SIZE_MAX). */
-static json_t *encode_names(const struct islands *s, const struct islands_facts *f, size_t index)
+
+static json_t *encode_names(const struct islands *s, size_t index)
 {
     json_t *names = json_array();
 
-    for (size_t i = 0; names && i < f->n_nodes; i++)
-        if (s->of[i] == index && json_array_append_new(names, json_string(f->nodes[i].name)) < 0)
+    for (size_t i = 0; names && i < s->n_nodes; i++)
+        if (s->of[i] == index && json_array_append_new(names, json_string(s->nodes[i].name)) < 0)
             names = (json_decref(names), NULL);
     return names;
 }
 
-json_t *islands_encode(const struct islands *s, const struct islands_facts *f)
+static const char *nearness(const struct island *island)
+{
+    if (island->n_pairs == 0)
+        return "unknown";
+    return island->max_rtt_ms > ISLANDS_NEAR_MS ? "far" : "near";
+}
+
+json_t *islands_encode(const struct islands *s)
 {
     json_t *list = json_array();
 
@@ -414,15 +406,15 @@ json_t *islands_encode(const struct islands *s, const struct islands_facts *f)
         const struct island *island = &s->items[i];
         json_t *item = json_pack("{s:s, s:s, s:b, s:s, s:s, s:s, s:b, s:o, s:i, s:o}", "name",
             island->name, "fabric", island->kind, "declared", (int)island->is_declared, "evidence",
-            island->evidence, "state", state_names[island->state], "nearness",
-            nearness_names[island->nearness], "askedTogether", (int)island->asked_together,
-            "maxRttMs", island->n_pairs > 0 ? json_real(island->max_rtt_ms) : json_null(),
-            "measuredPairs", (int)island->n_pairs, "nodes", encode_names(s, f, i));
+            island->evidence, "state", state_names[island->state], "nearness", nearness(island),
+            "askedTogether", (int)island->asked_together, "maxRttMs",
+            island->n_pairs > 0 ? json_real(island->max_rtt_ms) : json_null(), "measuredPairs",
+            (int)island->n_pairs, "nodes", encode_names(s, i));
 
         if (json_array_append_new(list, item) < 0)
             list = (json_decref(list), NULL);
     }
-    return json_pack("{s:o, s:o}", "islands", list, "alone", encode_names(s, f, SIZE_MAX));
+    return json_pack("{s:o, s:o}", "islands", list, "alone", encode_names(s, SIZE_MAX));
 }
 
 /* ---- for people ----------------------------------------------------------------------------- */

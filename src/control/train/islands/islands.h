@@ -50,36 +50,24 @@ enum islands_state {
     ISLANDS_CONTRADICTED, /* some of them are too far from each other */
 };
 
-/** Were the machines that asked to be near each other placed so? */
-enum islands_nearness {
-    ISLANDS_NEARNESS_UNKNOWN, /* nothing was measured */
-    ISLANDS_NEARNESS_NEAR,    /* every measured round trip is short */
-    ISLANDS_NEARNESS_FAR,     /* one is not */
-};
-
 struct island {
     char name[2 * NAME_MAX_LEN];       /* the label, or "efa-" and the name of its first node */
     char kind[FABRIC_REPORT_TEXT_MAX]; /* of the fabric; "mixed" where a label joins several */
     bool is_declared;                  /* by a label */
     bool asked_together;               /* some machine was asked to be placed near the others */
     enum islands_state state;
-    enum islands_nearness nearness;
     double max_rtt_ms; /* of the measured pairs inside */
     size_t n_pairs;    /* measured, inside */
     size_t n_nodes;
     char evidence[ISLANDS_EVIDENCE_MAX]; /* why these nodes are together */
 };
 
-/** Nodes and what was measured between them. */
-struct islands_facts {
-    struct islands_node *nodes; /* owns */
-    size_t n_nodes;
-    struct islands_pair *pairs; /* owns */
-    size_t n_pairs;
-};
-
 /** The islands of a network. */
 struct islands {
+    struct islands_node *nodes; /* owns; the node itself is the first */
+    size_t n_nodes;
+    struct islands_pair *pairs; /* owns; what was measured between them */
+    size_t n_pairs;
     struct island *items; /* owns; those of two nodes or more, in order of their first nodes */
     size_t n;
     size_t *of; /* owns; for each node the index of its island; SIZE_MAX: it is alone */
@@ -88,46 +76,26 @@ struct islands {
 #define ISLANDS_NULL {0}
 
 /**
- * islands_find() - put the nodes together
+ * islands_find() - put the nodes together that an agent's status tells of
  * @ret:	to be released with islands_deinit()
+ * @status:	of GET /v1/status; what one node has measured: round trips between two others are
+ * not in it
+ * @measured:	what `weft bench --json` or `weft preflight --json` has printed; NULL: nothing.
+ * Pairs that are not well formed, and nodes that are not in @status, are passed over; what the node
+ * itself has measured is newer, and counts
  *
  * Return: 0 or -ENOMEM.
  */
-int islands_find(struct islands *ret, const struct islands_facts *facts);
+int islands_find(struct islands *ret, const json_t *status, const json_t *measured);
 
 /** islands_deinit() - idempotent. */
 void islands_deinit(struct islands *s);
-
-/**
- * islands_facts_of_status() - take the facts from an agent's status (GET /v1/status)
- * @ret:	to be released with islands_facts_deinit(); the node itself is the first
- *
- * What one node has measured: round trips between two others are not in it.
- *
- * Return: 0 or -ENOMEM.
- */
-int islands_facts_of_status(struct islands_facts *ret, const json_t *status);
-
-/**
- * islands_facts_add_measured() - add what was measured between other nodes
- * @json:	what `weft bench --json` or `weft preflight --json` has printed
- *
- * Pairs that are not well formed, and nodes that are not in @f, are passed over.
- *
- * What the node itself has measured is newer, and stays.
- *
- * Return: 0 or -ENOMEM.
- */
-int islands_facts_add_measured(struct islands_facts *f, const json_t *json);
-
-/** islands_facts_deinit() - idempotent. */
-void islands_facts_deinit(struct islands_facts *f);
 
 /** islands_text_of() - a text field of a status; "": it has none. Borrowed. */
 const char *islands_text_of(const json_t *object, const char *field);
 
 /** islands_encode() - `weft islands --json`; a new reference, NULL: no memory. */
-json_t *islands_encode(const struct islands *s, const struct islands_facts *f);
+json_t *islands_encode(const struct islands *s);
 
 /** islands_format() - append a table for people. @json: of islands_encode(). */
 void islands_format(struct str *out, const json_t *json);

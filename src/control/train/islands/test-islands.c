@@ -13,7 +13,6 @@
 /* The status of an agent with the node itself, a, and what is given of its peers. */
 static json_t *find(const char *self, const char *peers, struct str *text)
 {
-    struct islands_facts facts;
     struct islands islands;
     struct str s = STR_NULL;
     json_t *status;
@@ -22,14 +21,12 @@ static json_t *find(const char *self, const char *peers, struct str *text)
     str_addf(&s, "{\"self\":{\"name\":\"a\"%s},\"peers\":[%s]}", self, peers);
     status = json_loads(str_text(&s), 0, NULL);
     assert_non_null(status);
-    assert_int_equal(islands_facts_of_status(&facts, status), 0);
-    assert_int_equal(islands_find(&islands, &facts), 0);
-    json = islands_encode(&islands, &facts);
+    assert_int_equal(islands_find(&islands, status, NULL), 0);
+    json = islands_encode(&islands);
     assert_non_null(json);
     if (text)
         islands_format(text, json);
     islands_deinit(&islands);
-    islands_facts_deinit(&facts);
     json_decref(status);
     str_deinit(&s);
     return json;
@@ -173,20 +170,16 @@ static void test_measured_between_others(void **state)
                                     RTT("direct", "20")) "," PEER("c", "") "," PEER("d", "") "]}",
         0, NULL);
     json_t *json = json_loads(measured, 0, NULL);
-    struct islands_facts facts;
     struct islands islands = ISLANDS_NULL;
 
     assert_true(status && json);
-    assert_int_equal(islands_facts_of_status(&facts, status), 0);
-    assert_int_equal(islands_facts_add_measured(&facts, json), 0);
-    assert_int_equal(facts.n_pairs, 3);
-    assert_int_equal(islands_find(&islands, &facts), 0);
+    assert_int_equal(islands_find(&islands, status, json), 0);
+    assert_int_equal(islands.n_pairs, 3);
     assert_int_equal(islands.n, 1);
     assert_int_equal(islands.items[0].n_nodes, 3);
     assert_int_equal(islands.items[0].n_pairs, 2);
     assert_int_equal(islands.of[0], SIZE_MAX);
     islands_deinit(&islands);
-    islands_facts_deinit(&facts);
     json_decref(json);
     json_decref(status);
 }

@@ -26,18 +26,17 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
 }
 
 /* Finds the farthest node outside this node's island, which is the first of the facts. */
-static void find_far(
-    struct train_node *n, const struct islands_facts *facts, const struct islands *islands)
+static void find_far(struct train_node *n, const struct islands *islands)
 {
-    for (size_t i = 0; i < facts->n_pairs; i++) {
-        const struct islands_pair *p = &facts->pairs[i];
+    for (size_t i = 0; i < islands->n_pairs; i++) {
+        const struct islands_pair *p = &islands->pairs[i];
         size_t own = islands->of[p->a];
 
         if (p->a != 0 || p->rtt_ms <= n->far_rtt_ms ||
             (own != SIZE_MAX && own == islands->of[p->b]))
             continue;
         n->far_rtt_ms = p->rtt_ms;
-        (void)snprintf(n->far, sizeof(n->far), "%s", facts->nodes[p->b].name);
+        (void)snprintf(n->far, sizeof(n->far), "%s", islands->nodes[p->b].name);
     }
 }
 
@@ -49,12 +48,9 @@ static void find_far(
 static int compare_islands(struct train_node *n, const json_t *status)
 {
     _cleanup_(islands_deinit) struct islands islands = ISLANDS_NULL;
-    _cleanup_(islands_facts_deinit) struct islands_facts facts = {.n_nodes = 0};
     const struct island *own = NULL;
-    int r = islands_facts_of_status(&facts, status);
+    int r = islands_find(&islands, status, NULL);
 
-    if (r == 0)
-        r = islands_find(&islands, &facts);
     if (r < 0)
         return r;
     if (islands.of[0] != SIZE_MAX)
@@ -62,12 +58,12 @@ static int compare_islands(struct train_node *n, const json_t *status)
     if (own && !own->is_declared &&
         (own->state == ISLANDS_CONTRADICTED || !fabric_kind_is_fast(fabric_kind_parse(own->kind))))
         own = NULL;
-    for (size_t i = 1; i < facts.n_nodes; i++)
+    for (size_t i = 1; i < islands.n_nodes; i++)
         n->n_others += !own || islands.of[i] != islands.of[0];
-    find_far(n, &facts, &islands);
+    find_far(n, &islands);
     n->islands = own && n->n_others == 0 ? ENV_ISLANDS_ONE : ENV_ISLANDS_SEVERAL;
     /* A node that is alone in its network is in the island that its label names. */
-    if (facts.n_nodes == 1 && facts.nodes[0].label[0] != '\0')
+    if (islands.n_nodes == 1 && islands.nodes[0].label[0] != '\0')
         n->islands = ENV_ISLANDS_ONE;
     return 0;
 }
@@ -183,11 +179,8 @@ static int take_mates(struct island_lan *ret, const json_t *status, const struct
 int island_lan_of_status(struct island_lan *ret, const json_t *status)
 {
     _cleanup_(islands_deinit) struct islands islands = ISLANDS_NULL;
-    _cleanup_(islands_facts_deinit) struct islands_facts facts = {.n_nodes = 0};
-    int r = islands_facts_of_status(&facts, status);
+    int r = islands_find(&islands, status, NULL);
 
-    if (r == 0)
-        r = islands_find(&islands, &facts);
     return r == 0 ? take_mates(ret, status, &islands) : r;
 }
 

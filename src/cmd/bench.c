@@ -26,7 +26,8 @@
 #define SVG_MODE  0644
 
 static struct {
-    struct measure_target target;
+    const char *socket;
+    const char *nodes;
     const char *peer;
     const char *svg;
     const char *state_dir;
@@ -46,7 +47,7 @@ static struct {
 
 static const struct option options[] = {
     {"PEER", NULL, option_name, &arg.peer, NULL, "measure this node with it (default: all pairs)"},
-    {"--nodes", "NAMES", option_text, &arg.target.nodes, NULL,
+    {"--nodes", "NAMES", option_text, &arg.nodes, NULL,
         "all pairs of these members and this one, as a,b,c"},
     {"--expect", "RATE", option_rate, &arg.expect_bps, NULL,
         "what every direction must reach, such as 10Gbit; exit status 3 if one does not"},
@@ -76,7 +77,7 @@ static const struct option options[] = {
     {"--force", NULL, option_flag, &arg.force, NULL, "measure although something uses the network"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "where the history is kept"},
-    {"--socket", "PATH", option_socket, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -142,7 +143,7 @@ static int report(struct measure *m, struct bench *b)
         return cmd_fail("bench", "nothing was measured");
     kept = keep(b);
     /* What was measured between all members is for the advice of weft run. */
-    json = arg.target.nodes ? NULL : bench_encode(b);
+    json = arg.nodes ? NULL : bench_encode(b);
     if (json)
         measure_keep("bench", arg.state_dir, json);
     if (status == CMD_OK)
@@ -208,7 +209,7 @@ static int sweep(struct measure *m, struct bench *b)
     const struct fabric_report *machine = self->has_fabric ? &self->fabric : NULL;
     struct err e = ERR_NULL;
     struct sweep_nccl what = {
-        .command = arg.nccl_tests, .socket_path = arg.target.socket, .members = &m->members};
+        .command = arg.nccl_tests, .socket_path = arg.socket, .members = &m->members};
 
     if (!arg.nccl_tests && (!machine || machine->n_gpus == 0 || !sweep_nccl_find())) {
         bench_sweep(&m->survey, &b->sweep);
@@ -256,12 +257,12 @@ int cmd_bench(int argc, char **argv)
         return status;
     if (arg.history)
         return print_history();
-    if (arg.peer && arg.target.nodes)
+    if (arg.peer && arg.nodes)
         return cmd_refuse("bench", "PEER and --nodes are two ways to say the same");
     if (arg.nccl_tests && !arg.sweep)
         return cmd_refuse("bench", "--nccl-tests is for --sweep");
     if (arg.peer)
-        arg.target.nodes = arg.peer;
+        arg.nodes = arg.peer;
     m.plan = (struct survey_plan){.pings = PINGS,
         .ms = arg.ms     ? (uint32_t)arg.ms
               : arg.peer ? PAIR_MS
@@ -272,7 +273,7 @@ int cmd_bench(int argc, char **argv)
         .alone = arg.one_by_one};
     status = check_svg();
     if (status == CMD_OK)
-        status = measure_open(&m, "bench", &arg.target);
+        status = measure_open(&m, "bench", arg.socket, arg.nodes);
     if (status == CMD_OK && !arg.force)
         status = refuse_live(&m);
     if (status == CMD_OK)

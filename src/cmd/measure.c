@@ -24,33 +24,11 @@
 #define ASK_TIMEOUT_MS 10000
 
 /* Each call writes over the same line, for the person who waits at a terminal. */
-static void show_progress(void *ctx, const char *what)
+static void show_progress(const char *what)
 {
     (void)fputs("\r\033[Kmeasuring: ", stderr);
     (void)cmd_write(stderr, what);
     (void)fflush(stderr);
-}
-
-static int open_survey(struct measure *m, struct err *e)
-{
-    size_t n = m->members.n;
-    int r;
-    _cleanup_(freep) const char **names = calloc(n, sizeof(*names));
-    _cleanup_(freep) struct ip_addr *addresses = calloc(n, sizeof(*addresses));
-
-    if (!names || !addresses)
-        return err_set(e, -ENOMEM, "no memory for %zu members", n);
-    for (size_t i = 0; i < n; i++) {
-        names[i] = m->members.items[i].name;
-        addresses[i] = m->members.items[i].address;
-    }
-    r = survey_open(&m->survey, &m->plan, names, addresses, n, e);
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        m->survey.nodes[i].is_stock = m->members.items[i].is_stock;
-        memcpy(m->survey.nodes[i].no_path, m->members.items[i].no_path,
-            sizeof(m->survey.nodes[i].no_path));
-    }
-    return r;
 }
 
 /* The session and the challenges, as the agent takes them. NULL: no memory. */
@@ -101,7 +79,8 @@ static int prove(void *ctx, const struct order *session, const struct coordinato
     return 0;
 }
 
-int measure_open(struct measure *m, const char *command, const struct measure_target *target)
+int measure_open(
+    struct measure *m, const char *command, const char *agent_socket, const char *nodes)
 {
     struct err e = ERR_NULL;
     json_auto_t *status = NULL;
@@ -109,24 +88,24 @@ int measure_open(struct measure *m, const char *command, const struct measure_ta
 
     (void)signal(SIGPIPE, SIG_IGN);
     m->started_at = clock_now();
-    r = agent_ask(target->socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
+    r = agent_ask(agent_socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
     if (r == 0)
-        r = members_decode(&m->members, status, target->nodes, SURVEY_NODES_MAX, &e);
+        r = members_decode(&m->members, status, nodes, SURVEY_NODES_MAX, &e);
     if (r != 0)
         return cmd_fail(command, "%s", err_text(&e));
     (void)snprintf(
-        m->socket_path, sizeof(m->socket_path), "%.4095s%s", target->socket, AGENT_MEASURE_SUFFIX);
+        m->socket_path, sizeof(m->socket_path), "%.4095s%s", agent_socket, AGENT_MEASURE_SUFFIX);
     m->plan.purpose = command;
-    m->plan.own = m->members.items[0].address;
-    m->plan.socket_path = m->socket_path;
-    m->plan.interface = m->members.interface;
-    m->plan.port = PROBE_PORT;
-    m->agent_socket = target->socket;
-    m->plan.prove = prove;
-    m->plan.prove_ctx = m;
+    m->plan.reach = (struct coordinator_hooks){.own = m->members.items[0].address,
+        .socket_path = m->socket_path,
+        .interface = m->members.interface,
+        .port = PROBE_PORT,
+        .prove = prove,
+        .ctx = m};
+    m->agent_socket = agent_socket;
     if (isatty(STDERR_FILENO))
         m->plan.progress = show_progress;
-    r = open_survey(m, &e);
+    r = survey_open(&m->survey, &m->plan, m->members.items, m->members.n, &e);
     return r == 0 ? CMD_OK : cmd_fail(command, "%s", err_text(&e));
 }
 

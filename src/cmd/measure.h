@@ -8,18 +8,12 @@
 #include "train/names/members.h"
 #include "train/survey/survey.h"
 
-/** What the options said. */
-struct measure_target {
-    const char *socket; /* of the agent */
-    const char *nodes;  /* "a,b,c"; NULL: all */
-};
-
 /** A survey that is being made. */
 struct measure {
     struct members members;
     struct survey survey;
     struct survey_plan plan;
-    const char *agent_socket;    /* borrowed: of the agent, which proves the orders */
+    const char *agent_socket;    /* pins; of the agent, which proves the orders */
     char socket_path[4096 + 16]; /* of the measuring service on this machine */
     nsec_t started_at;           /* monotonic */
 };
@@ -29,10 +23,13 @@ struct measure {
  * @command:	for messages, and as the survey's purpose
  * @m:		its @plan says how much to measure; the rest is filled in here. Always
  * measure_close() it
+ * @agent_socket:	pinned
+ * @nodes:	"a,b,c"; NULL: all
  *
  * Return: CMD_OK, CMD_FAILED or CMD_USAGE, after a sentence on standard error.
  */
-int measure_open(struct measure *m, const char *command, const struct measure_target *target);
+int measure_open(
+    struct measure *m, const char *command, const char *agent_socket, const char *nodes);
 
 /**
  * measure_keep() - keep what was measured between all members, for the advice of weft run

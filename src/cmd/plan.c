@@ -26,7 +26,8 @@
 #define SYNC_BYTES_MAX 1e12
 
 static struct {
-    struct measure_target target;
+    const char *socket;
+    const char *nodes;
     struct option_list matrices;
     const char *islands;
     const char *params;
@@ -88,14 +89,14 @@ static const struct option options[] = {
         "what bytes, lines and GPUs cost (default: the network's, else examples)"},
     {"--sync-bytes", "SIZES", option_text, &arg.sync_bytes, NULL,
         "say how long vectors of so many bytes take, too, as 1M,64M,2G"},
-    {"--nodes", "NAMES", option_text, &arg.target.nodes, NULL,
+    {"--nodes", "NAMES", option_text, &arg.nodes, NULL,
         "measure these members and this one, as a,b,c; with --matrix: plan for these alone "
         "(default: all)"},
     {"--one-by-one", NULL, option_flag, &arg.one_by_one, NULL,
         "measure the throughput of one pair at a time, where pairs share a line"},
     {"--force", NULL, option_flag, &arg.force, NULL, "measure although something uses the network"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
-    {"--socket", "PATH", option_socket, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -189,8 +190,7 @@ static int ask_prices(struct prices *ret, bool *ret_given, struct err *e)
     const json_t *table;
     int r = 0;
 
-    if (agent_ask(arg.target.socket, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &snapshot, &unused) !=
-        0)
+    if (agent_ask(arg.socket, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &snapshot, &unused) != 0)
         return 0;
     table =
         json_object_get(json_object_get(json_object_get(snapshot, "network"), "spec"), "prices");
@@ -226,7 +226,7 @@ static int ask_islands(struct matrix *m, struct err *e)
     json_auto_t *status = NULL;
     const json_t *peer;
     size_t i;
-    int r = agent_ask(arg.target.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
+    int r = agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
 
     if (r == 0)
         matrix_declare(m, json_object_get(status, "self"));
@@ -263,7 +263,7 @@ static int measure_matrix(struct matrix *m, struct err *e)
         .bytes = MATRIX_BYTES,
         .force = arg.force,
         .alone = arg.one_by_one};
-    r = measure_open(&measure, "plan", &arg.target);
+    r = measure_open(&measure, "plan", arg.socket, arg.nodes);
     if (r == CMD_OK)
         r = survey_all(&measure, m, e);
     measure_close(&measure);
@@ -278,8 +278,8 @@ static int get_matrix(struct matrix *m, struct err *e)
         r = measure_matrix(m, e);
     for (size_t i = 0; r == 0 && i < arg.matrices.n; i++)
         r = read_matrix(m, arg.matrices.items[i], e);
-    if (r == 0 && arg.matrices.n > 0 && arg.target.nodes)
-        r = matrix_pick(m, arg.target.nodes, e);
+    if (r == 0 && arg.matrices.n > 0 && arg.nodes)
+        r = matrix_pick(m, arg.nodes, e);
     if (r == 0 && arg.islands)
         r = matrix_set_islands(m, arg.islands, e);
     if (r == 0)

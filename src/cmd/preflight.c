@@ -20,7 +20,8 @@
 #define BYTES_MAX   (1ull << 30)
 
 static struct {
-    struct measure_target target;
+    const char *socket;
+    const char *nodes;
     const char *state_dir;
     uint64_t expect_bps;
     bool plain;
@@ -30,7 +31,7 @@ static struct {
 } arg;
 
 static const struct option options[] = {
-    {"--nodes", "NAMES", option_text, &arg.target.nodes, NULL,
+    {"--nodes", "NAMES", option_text, &arg.nodes, NULL,
         "only these members and this one, as a,b,c (default: all)"},
     {"--expect", "RATE", option_rate, &arg.expect_bps, NULL,
         "what every pair must move, such as 10Gbit"},
@@ -42,7 +43,7 @@ static const struct option options[] = {
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
         "where what was measured is kept, for weft run"},
-    {"--socket", "PATH", option_socket, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -61,7 +62,7 @@ static int print_report(
     _cleanup_(str_deinit) struct str out = STR_NULL;
     json_t *json = preflight_encode(report, in, elapsed);
 
-    if (json && !arg.target.nodes && !arg.quick && !in->skipped_bulk)
+    if (json && !arg.nodes && !arg.quick && !in->skipped_bulk)
         measure_keep("preflight", arg.state_dir, json);
     if (!arg.json)
         preflight_format(report, in, elapsed, &out);
@@ -103,7 +104,7 @@ int cmd_preflight(int argc, char **argv)
     m.plan.streams = STREAMS;
     m.plan.bytes = BYTES_MAX;
     m.plan.force = arg.force;
-    status = measure_open(&m, "preflight", &arg.target);
+    status = measure_open(&m, "preflight", arg.socket, arg.nodes);
     if (status == CMD_OK && survey_run(&m.survey, &m.plan) < 0)
         status = cmd_fail("preflight", "no memory for %zu members", m.members.n);
     if (status == CMD_OK && m.plan.progress)

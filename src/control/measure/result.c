@@ -17,8 +17,10 @@ bool result_is_bbr(const char *congestion)
     return strncmp(congestion, "bbr", strlen("bbr")) == 0;
 }
 
-double result_window_kept(const char *congestion)
+double result_window_kept(const char *congestion, bool restarts)
 {
+    if (congestion[0] == '\0')
+        congestion = restarts ? "cubic" : "bbr";
     if (result_is_bbr(congestion))
         return 1;
     return strcmp(congestion, "cubic") == 0 ? 0.7 : 0.5;

@@ -71,12 +71,16 @@ bool result_is_bbr(const char *congestion);
 
 /**
  * result_window_kept() - share of its window that a loss leaves to a congestion control
+ * @congestion:	the sender's; "": not known
+ * @restarts:	its TCP begins again with a small window after a pause
  *
+ * Where no name is known, BBR is what keeps its window over a pause, and CUBIC, which is what Linux
+ * has by default, is what does not.
  * CUBIC: RFC 9438, section 4.6. Others, Reno among them: RFC 5681, section 3.1, equation 4.
  *
  * Return: 1 for BBR, which a loss does not slow down.
  */
-double result_window_kept(const char *congestion);
+double result_window_kept(const char *congestion, bool restarts);
 
 /** A name that does not lead to its node on a member. */
 struct wrong_name {

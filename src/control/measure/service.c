@@ -62,9 +62,11 @@ enum service_access {
 };
 
 struct service {
-    struct service_config config; /* immutable */
-    struct session session;       /* has a lock of its own */
-    _Atomic uint32_t n_jobs;      /* that run here, as the agent has said */
+    const char *interface;   /* pins; immutable, as the next two are; NULL: none */
+    const char *socket_path; /* pins; NULL: no unix socket */
+    uint16_t port;           /* on which it listens */
+    struct session session;  /* has a lock of its own */
+    _Atomic uint32_t n_jobs; /* that run here, as the agent has said */
     _Atomic unsigned users; /* references: the owner's, the listening thread's, each connection's */
     _Atomic bool is_stopping;
     int wake_fd;      /* owns; eventfd; makes the listening thread check everything */
@@ -255,17 +257,15 @@ static int accept_order(struct service_connection *c)
 static struct dial_target make_target(
     const struct service_connection *c, const struct ip_addr *peer, const struct session_id *id)
 {
-    return (struct dial_target){.peer = *peer,
-        .port = c->service->config.port,
-        .interface = c->service->config.interface,
-        .id = *id};
+    return (struct dial_target){
+        .peer = *peer, .port = c->service->port, .interface = c->service->interface, .id = *id};
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */
 
 static int tell_facts(struct service_connection *c)
 {
-    const char *interface = c->service->config.interface ? c->service->config.interface : "lo";
+    const char *interface = c->service->interface ? c->service->interface : "lo";
     struct facts *f = malloc(sizeof(*f));
     struct ip_addr own = own_address(c->service);
     uint32_t n_jobs = atomic_load(&c->service->n_jobs);
@@ -591,7 +591,7 @@ static int open_inet(const struct service *s, const struct endpoint *ep, int typ
         return -errno;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     (void)setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof(one));
-    if (!ip_addr_is_none(&ep->addr) && dial_bind_device(fd, s->config.interface) < 0)
+    if (!ip_addr_is_none(&ep->addr) && dial_bind_device(fd, s->interface) < 0)
         return -EADDRNOTAVAIL;
     if (bind(fd, &sa.any, len) < 0 || (type == SOCK_STREAM && listen(fd, BACKLOG) < 0))
         return -errno;
@@ -607,8 +607,8 @@ static void close_overlay(struct service *s)
 /* Opens the sockets again when the interface was replaced or the node's address has changed. */
 static void keep_overlay_open(struct service *s)
 {
-    unsigned ifindex = s->config.interface ? if_nametoindex(s->config.interface) : 1;
-    struct endpoint ep = {.addr = own_address(s), .port = s->config.port};
+    unsigned ifindex = s->interface ? if_nametoindex(s->interface) : 1;
+    struct endpoint ep = {.addr = own_address(s), .port = s->port};
 
     if (s->tcp_fd >= 0 && ifindex == s->ifindex && ip_addr_equal(&ep.addr, &s->bound))
         return;
@@ -766,15 +766,15 @@ static void listener_turn(struct service *s)
     int underlay_fd;
 
     keep_overlay_open(s);
-    if (s->config.socket_path && s->unix_fd < 0)
-        s->unix_fd = unix_socket_listen(s->config.socket_path, SOCK_STREAM, 0660);
+    if (s->socket_path && s->unix_fd < 0)
+        s->unix_fd = unix_socket_listen(s->socket_path, SOCK_STREAM, 0660);
     if (!is_on)
         close_underlay(s);
     /* Nothing reports the end of a session, or that a socket can be opened now, so these are
      * checked every second. For all else service_set_members() and service_recheck() wake this
      * thread. */
     patience_ms =
-        is_on || s->tcp_fd < 0 || (s->config.socket_path && s->unix_fd < 0) ? LOOK_PERIOD_MS : -1;
+        is_on || s->tcp_fd < 0 || (s->socket_path && s->unix_fd < 0) ? LOOK_PERIOD_MS : -1;
     (void)pthread_mutex_lock(&s->lock);
     underlay_fd = s->underlay_fd;
     (void)pthread_mutex_unlock(&s->lock);
@@ -807,7 +807,7 @@ static void *run_listener(void *service)
     /* It is unlinked before it is closed, because afterwards another process may have made a socket
      * of that name. */
     if (s->unix_fd >= 0)
-        (void)unlink(s->config.socket_path);
+        (void)unlink(s->socket_path);
     closep(&s->unix_fd);
     close_underlay(s);
     service_unref(s);
@@ -816,14 +816,17 @@ static void *run_listener(void *service)
 
 /* ---- start and stop ------------------------------------------------------------------------ */
 
-int service_new(struct service **ret, const struct service_config *config, struct err *e)
+int service_new(struct service **ret, const char *interface, const char *socket_path, uint16_t port,
+    struct err *e)
 {
     struct service *s = calloc(1, sizeof(*s));
     int r;
 
     if (!s)
         return err_set(e, -ENOMEM, "no memory for the measuring service");
-    s->config = *config;
+    s->interface = interface;
+    s->socket_path = socket_path;
+    s->port = port;
     s->users = 2;
     s->underlay_fd = s->tcp_fd = s->udp_fd = s->unix_fd = -1;
     (void)pthread_mutex_init(&s->lock, NULL);

@@ -20,11 +20,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/addr.h"
 #include "base/parse.h"
 #include "measure/result.h"
-#include "measure/session.h"
 #include "wire/measure_proof.h"
 
 struct service;
@@ -44,19 +44,16 @@ struct service_member {
                     program of the hub's machine */
 };
 
-struct service_config {
-    const char *interface;   /* pins; the overlay's; NULL: bound to no interface (tests) */
-    const char *socket_path; /* pins; NULL: no unix socket */
-    uint16_t port;           /* PROBE_PORT; another one in tests */
-};
-
 /**
  * service_new() - start the listening thread, which listens once service_set_members() was called
- * @config:	copied; its texts are pinned
+ * @interface:	the overlay's; pinned; NULL: bound to no interface (tests)
+ * @socket_path:	pinned; NULL: no unix socket
+ * @port:	PROBE_PORT; another one in tests
  *
  * Return: 0 or negative errno with words.
  */
-int service_new(struct service **ret, const struct service_config *config, struct err *e);
+int service_new(struct service **ret, const char *interface, const char *socket_path, uint16_t port,
+    struct err *e);
 
 /**
  * service_set_members() - replace this node's address and the members, who may give orders

@@ -118,16 +118,15 @@ static int confine(const char *socket_path, struct err *e)
 
 static int begin_service(struct agent_input *t, const struct service_wire *m, struct err *e)
 {
-    struct service_config config = {.port = (uint16_t)m->port};
+    struct service_wire *config = &t->config;
     int r;
 
-    t->config = *m;
-    if (m->interface[0] != '\0')
-        config.interface = t->config.interface;
-    if (m->socket_path[0] != '\0')
-        config.socket_path = t->config.socket_path;
+    *config = *m;
     r = confine(m->socket_path, e);
-    return r < 0 ? r : service_new(&t->service, &config, e);
+    if (r < 0)
+        return r;
+    return service_new(&t->service, config->interface[0] != '\0' ? config->interface : NULL,
+        config->socket_path[0] != '\0' ? config->socket_path : NULL, (uint16_t)config->port, e);
 }
 
 static void finish_list(struct agent_input *t)

@@ -106,7 +106,6 @@ static void begin(struct world *w, unsigned n)
 
     *w = (struct world){.n = n, .port = PORT};
     for (unsigned i = 0; i < n; i++) {
-        struct service_config config = {.port = w->port};
         struct ip_addr own = loopback(i + 1);
         int fd = -1;
 
@@ -114,7 +113,7 @@ static void begin(struct world *w, unsigned n)
             members[k].key = key_of(i + 1, k + 1, i + 1);
             members[k].has_key = true;
         }
-        assert_int_equal(service_new(&w->services[i], &config, NULL), 0);
+        assert_int_equal(service_new(&w->services[i], NULL, NULL, w->port, NULL), 0);
         service_set_members(w->services[i], &own, members, 3);
         /* Its thread opens the port a moment later. From another address: until then a socket of
          * the same one may get that very port as its own, and would be connected to itself. */

@@ -149,13 +149,6 @@ static size_t end_of(const struct matrix *m, struct fields *f, const json_t *nam
     return found;
 }
 
-double matrix_window_kept(const char *congestion, bool restarts)
-{
-    if (congestion[0] == '\0')
-        congestion = restarts ? "cubic" : "bbr";
-    return result_window_kept(congestion);
-}
-
 /* A file of an earlier version says only what TCP does after a pause. */
 static void take_congestion(struct fields *f, bool restarts, double ret[static 2])
 {
@@ -166,7 +159,7 @@ static void take_congestion(struct fields *f, bool restarts, double ret[static 2
 
         if (names && !name)
             fields_fail(f, "\"congestion\" is no list of two names");
-        ret[i] = matrix_window_kept(name ? name : "", restarts);
+        ret[i] = result_window_kept(name ? name : "", restarts);
     }
 }
 

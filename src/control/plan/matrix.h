@@ -35,16 +35,6 @@ struct matrix_link {
     double kept;     /* share of its window that a loss leaves the sender; 1: BBR */
 };
 
-/**
- * matrix_window_kept() - the share of its window that a loss leaves
- * @congestion:	name of the sender's congestion control; "": not known
- * @restarts:	its TCP begins again with a small window after a pause
- *
- * Where nothing is known, BBR is what keeps its window over a pause, and CUBIC, which is what Linux
- * has by default, is what does not.
- */
-double matrix_window_kept(const char *congestion, bool restarts);
-
 /** All of them. */
 struct matrix {
     struct matrix_node *nodes; /* owns; @n of them */

@@ -33,7 +33,7 @@ void survey_deinit(struct survey *s)
 static void tell(const struct survey_plan *plan, const char *what)
 {
     if (plan->progress)
-        plan->progress(plan->ctx, what);
+        plan->progress(what);
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -60,12 +60,6 @@ static int allocate(struct survey *s, size_t n)
 static int open_sessions(struct survey *s, const struct survey_plan *plan,
     const struct ip_addr addresses[], struct err *e)
 {
-    const struct coordinator_hooks hooks = {.own = plan->own,
-        .socket_path = plan->socket_path,
-        .interface = plan->interface,
-        .port = plan->port,
-        .prove = plan->prove,
-        .ctx = plan->prove_ctx};
     struct order session = {.kind = ORDER_SESSION};
     struct rng rng = rng_kernel();
     size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (3 + plan->ms / 50);
@@ -73,8 +67,8 @@ static int open_sessions(struct survey *s, const struct survey_plan *plan,
     (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);
     session.seconds = seconds > ORDER_SECONDS_MAX ? ORDER_SECONDS_MAX : (uint32_t)seconds;
     rng_fill(&rng, session.id.b, sizeof(session.id.b));
-    if (coordinator_open(
-            &s->coordinator, addresses, s->n_nodes, &hooks, &session, clock_now() + OPEN_TIME) < 0)
+    if (coordinator_open(&s->coordinator, addresses, s->n_nodes, &plan->reach, &session,
+            clock_now() + OPEN_TIME) < 0)
         return err_set(e, -ENOMEM, "no memory for %zu members", s->n_nodes);
     return 0;
 }
@@ -101,16 +95,21 @@ static void gather_facts(struct survey *s)
     }
 }
 
-int survey_open(struct survey *s, const struct survey_plan *plan, const char *const names[],
-    const struct ip_addr addresses[], size_t n, struct err *e)
+int survey_open(struct survey *s, const struct survey_plan *plan, const struct member *members,
+    size_t n, struct err *e)
 {
-    int r = allocate(s, n);
+    _cleanup_(freep) struct ip_addr *addresses = calloc(n, sizeof(*addresses));
+    int r = addresses ? allocate(s, n) : -ENOMEM;
 
     if (r < 0)
         return err_set(e, r, "no memory for %zu members", n);
     for (size_t i = 0; i < n; i++) {
-        (void)snprintf(s->nodes[i].name, sizeof(s->nodes[i].name), "%s", names[i]);
-        s->nodes[i].address = addresses[i];
+        struct preflight_node *node = &s->nodes[i];
+
+        memcpy(node->name, members[i].name, sizeof(node->name));
+        memcpy(node->no_path, members[i].no_path, sizeof(node->no_path));
+        node->address = addresses[i] = members[i].address;
+        node->is_stock = members[i].is_stock;
     }
     r = open_sessions(s, plan, addresses, e);
     if (r < 0)
@@ -118,7 +117,7 @@ int survey_open(struct survey *s, const struct survey_plan *plan, const char *co
     tell(plan, "facts");
     gather_facts(s);
     for (size_t i = 0; i < n; i++)
-        if (!s->nodes[i].present && ip_addr_equal(&addresses[i], &plan->own))
+        if (!s->nodes[i].present && ip_addr_equal(&addresses[i], &plan->reach.own))
             return err_set(
                 e, -EAGAIN, "this machine's own agent does not measure: %s", s->nodes[i].why);
     return 0;
@@ -515,7 +514,7 @@ static void take_way(
         return;
     l->rtt = p->idle[0].rtt_median_us / 1e6;
     l->restarts = preflight_restarts(p, &s->nodes[p->a], &s->nodes[p->b]);
-    l->kept = matrix_window_kept(congestion, l->restarts);
+    l->kept = result_window_kept(congestion, l->restarts);
     l->one_bps = (double)one->bits_per_s;
     l->many_bps = (double)(many->bits_per_s > one->bits_per_s ? many : one)->bits_per_s;
 }

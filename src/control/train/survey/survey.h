@@ -16,27 +16,22 @@
 #include "train/preflight/preflight.h"
 
 struct matrix;
+struct member;
 struct rounds_pair;
 
 /** How the members are reached, and how much is measured. All pointers are borrowed. */
 struct survey_plan {
-    const char *purpose;     /* "preflight" or "bench"; told to others who find the members busy */
-    struct ip_addr own;      /* the overlay address of this machine */
-    const char *socket_path; /* of this machine's measuring service; NULL: it is asked at @own */
-    const char *interface;   /* the overlay's, by which connections leave; NULL: as routed */
-    uint16_t port;           /* TCP port of the measuring services: PROBE_PORT */
-    coordinator_prove_fn prove; /* that it is this node that asks; NULL: nobody does */
-    void *prove_ctx;            /* for @prove */
-    uint32_t pings;             /* in a train */
-    uint32_t ms;                /* least duration of a transfer; 0: throughput is not measured */
-    uint32_t streams;           /* of the transfers with several streams; 1: there are none */
-    uint64_t bytes;             /* most bytes of a transfer */
-    bool force;                 /* measure throughput even if the network is in use */
-    bool alone; /* measure throughput of one pair at a time, where they share a line */
+    const char *purpose; /* "preflight" or "bench"; told to others who find the members busy */
+    struct coordinator_hooks reach; /* the members, and how orders are proven to them */
+    uint32_t pings;                 /* in a train */
+    uint32_t ms;      /* least duration of a transfer; 0: throughput is not measured */
+    uint32_t streams; /* of the transfers with several streams; 1: there are none */
+    uint64_t bytes;   /* most bytes of a transfer */
+    bool force;       /* measure throughput even if the network is in use */
+    bool alone;       /* measure throughput of one pair at a time, where they share a line */
 
     /* Called at the beginning of each step with words for it; NULL: not wanted. */
-    void (*progress)(void *ctx, const char *what);
-    void *ctx; /* for @progress */
+    void (*progress)(const char *what);
 };
 
 /** A survey and what it has found. */
@@ -58,14 +53,14 @@ void survey_deinit(struct survey *s);
 /**
  * survey_open() - begin a session with all members, and ask for their facts
  * @s:		SURVEY_NULL; survey_deinit() is due also after a failure
- * @names, @addresses:	@n of them, at least 1; copied. Each pair takes more than a kilobyte here
+ * @members:	@n of them, at least 1; copied. Each pair takes more than a kilobyte here
  *
  * Return: 0, also when some other members do not take part; or negative errno with words:
  * -EAGAIN	the service of this machine does not answer, or measures for somebody else
  * -ENOMEM	no memory
  */
-int survey_open(struct survey *s, const struct survey_plan *plan, const char *const names[],
-    const struct ip_addr addresses[], size_t n, struct err *e);
+int survey_open(struct survey *s, const struct survey_plan *plan, const struct member *members,
+    size_t n, struct err *e);
 
 /**
  * survey_run() - measure; call it after survey_open()

@@ -25,6 +25,7 @@
 #include "os/clock.h"
 #include "test/support/emulated.h"
 #include "test/support/netns.h"
+#include "train/names/members.h"
 #include "train/survey/bench.h"
 #include "train/survey/survey.h"
 
@@ -35,8 +36,7 @@
 
 struct site {
     struct service *services[NODES];
-    struct ip_addr addresses[NODES];
-    const char *names[NODES];
+    struct member members[NODES];
     uint16_t port;
 };
 
@@ -70,7 +70,7 @@ static bool is_heard(const struct endpoint *ep)
 /* The listening thread opens its sockets by itself; a connection that is refused tries again. */
 static void wait_until_heard(const struct site *site, size_t i)
 {
-    struct endpoint ep = {.addr = site->addresses[i], .port = site->port};
+    struct endpoint ep = {.addr = site->members[i].address, .port = site->port};
     nsec_t until = clock_now() + 60 * NSEC_PER_SEC;
 
     while (!is_heard(&ep)) {
@@ -88,17 +88,16 @@ static int open_site(void **state)
     assert_non_null(site);
     site->port = PORT;
     for (size_t i = 0; i < NODES; i++) {
-        site->names[i] = names[i];
-        site->addresses[i] = members[i].address = loopback(i);
+        (void)snprintf(site->members[i].name, sizeof(site->members[i].name), "%s", names[i]);
+        site->members[i].address = members[i].address = loopback(i);
         members[i].key = key;
         members[i].has_key = true;
     }
     for (size_t i = 0; i < NODES; i++) {
-        struct service_config config = {.port = site->port};
         struct err e = ERR_NULL;
 
-        assert_int_equal(service_new(&site->services[i], &config, &e), 0);
-        service_set_members(site->services[i], &site->addresses[i], members, NODES);
+        assert_int_equal(service_new(&site->services[i], NULL, NULL, site->port, &e), 0);
+        service_set_members(site->services[i], &site->members[i].address, members, NODES);
         wait_until_heard(site, i);
     }
     *state = site;
@@ -131,9 +130,7 @@ static int prove(void *ctx, const struct order *session, const struct coordinato
 static struct survey_plan plan_for(const struct site *site)
 {
     return (struct survey_plan){.purpose = "test",
-        .own = site->addresses[0],
-        .port = site->port,
-        .prove = prove,
+        .reach = {.own = site->members[0].address, .port = site->port, .prove = prove},
         .pings = 10,
         .ms = 20,
         .streams = 2,
@@ -163,7 +160,7 @@ static void test_survey(void **state)
     if (emulated_lacks("TCP_INFO"))
         skip();
     default_congestion(congestion);
-    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
     for (size_t i = 0; i < NODES; i++) {
         assert_true(s.nodes[i].present);
         assert_true(s.nodes[i].facts.nofile_hard > 0);
@@ -202,7 +199,7 @@ static void test_bench(void **state)
     struct survey s = SURVEY_NULL;
     struct err e = ERR_NULL;
 
-    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
     assert_int_equal(survey_run(&s, &plan), 0);
     assert_int_equal(bench_run(&s, &plan, &opt, more, allreduce), 0);
     for (size_t i = 0; i < s.n_pairs; i++) {
@@ -228,7 +225,7 @@ static void test_pairs_that_are_not_measured(void **state)
     struct survey s = SURVEY_NULL;
     struct err e = ERR_NULL;
 
-    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
     assert_int_equal(s.pairs[1].a, s.pairs[0].a);
     orders[0] = survey_bulk_order(&plan, &s.pairs[0], 1, ORDER_OUT);
     survey_ask_bulk(&s, orders, results, measured);
@@ -246,8 +243,8 @@ static void test_second_coordinator(void **state)
     struct survey second = SURVEY_NULL;
     struct err e = ERR_NULL;
 
-    assert_int_equal(survey_open(&first, &plan, site->names, site->addresses, NODES, &e), 0);
-    assert_true(survey_open(&second, &plan, site->names, site->addresses, NODES, &e) < 0);
+    assert_int_equal(survey_open(&first, &plan, site->members, NODES, &e), 0);
+    assert_true(survey_open(&second, &plan, site->members, NODES, &e) < 0);
     assert_non_null(strstr(e.text, "it measures for 127.0.0.1 right now"));
     survey_deinit(&second);
     survey_deinit(&first);
@@ -261,7 +258,7 @@ static void test_absent_member(void **state)
     struct err e = ERR_NULL;
 
     site->services[2] = service_free(site->services[2]);
-    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
     assert_true(s.nodes[0].present && s.nodes[1].present);
     assert_false(s.nodes[2].present);
     assert_non_null(strstr(s.nodes[2].why, "no measuring service"));

@@ -208,15 +208,13 @@ static int sweep(struct measure *m, struct bench *b)
     const struct member *self = &m->members.items[0];
     const struct fabric_report *machine = self->has_fabric ? &self->fabric : NULL;
     struct err e = ERR_NULL;
-    struct sweep_nccl what = {
-        .command = arg.nccl_tests, .socket_path = arg.socket, .members = &m->members};
 
     if (!arg.nccl_tests && (!machine || machine->n_gpus == 0 || !sweep_nccl_find())) {
         bench_sweep(&m->survey, &b->sweep);
         sweep_assess(&b->sweep, machine, slowest(b));
         return CMD_OK;
     }
-    if (sweep_nccl_run(&what, &b->sweep, &e) != 0) {
+    if (sweep_nccl_run(arg.nccl_tests, arg.socket, &m->members, &b->sweep, &e) != 0) {
         clear_progress(m);
         return cmd_fail("bench", "%s", err_text(&e));
     }
@@ -232,12 +230,11 @@ static int measure_all(struct measure *m)
         .n_pairs = m->survey.n_pairs};
     int status = CMD_OK;
     int reported;
-    struct bench_options opt = {
-        .underlay = !arg.no_underlay, .allreduce_bytes = arg.allreduce_mib * MIB};
     _cleanup_(freep) struct bench_pair *more = calloc(m->survey.n_pairs + 1, sizeof(*more));
 
     if (!more || survey_run(&m->survey, &m->plan) < 0 ||
-        bench_run(&m->survey, &m->plan, &opt, more, b.allreduce) < 0)
+        bench_run(
+            &m->survey, &m->plan, !arg.no_underlay, arg.allreduce_mib * MIB, more, b.allreduce) < 0)
         return cmd_fail("bench", "no memory for %zu members", m->members.n);
     b.more = more;
     if (arg.sweep)

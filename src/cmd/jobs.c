@@ -35,15 +35,6 @@ static long long number(const json_t *job, const char *name)
     return (long long)json_integer_value(json_object_get(job, name));
 }
 
-static void print_job(const json_t *job)
-{
-    const char *which = admin_field(job, NULL, "lastLimit");
-
-    (void)printf("%-20s %-24s %-21s %7lld %9lld %6lld %s\n", admin_field(job, NULL, "job"),
-        admin_field(job, NULL, "run"), admin_field(job, "c10d", "endpoint"), number(job, "keys"),
-        number(job, "bytes"), number(job, "limitHits"), which[0] ? which : "-");
-}
-
 /* Nodes on which NCCL took another network than the one that was wanted, or said none; and in
  * short those where all is well. */
 static void print_nccl(const json_t *job)
@@ -71,7 +62,12 @@ static void print_jobs(const json_t *body)
     (void)printf("%-20s %-24s %-21s %7s %9s %6s %s\n", "JOB", "RUN", "ENDPOINT", "KEYS", "BYTES",
         "LIMITS", "LAST LIMIT");
     json_array_foreach(json_object_get(body, "jobs"), i, job) {
-        print_job(job);
+        const char *which = admin_field(job, NULL, "lastLimit");
+
+        (void)printf("%-20s %-24s %-21s %7lld %9lld %6lld %s\n", admin_field(job, NULL, "job"),
+            admin_field(job, NULL, "run"), admin_field(job, "c10d", "endpoint"),
+            number(job, "keys"), number(job, "bytes"), number(job, "limitHits"),
+            which[0] ? which : "-");
         print_nccl(job);
     }
     /* A line for the network's budget, and for each job's: also of one that has ended. */

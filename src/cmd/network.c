@@ -40,17 +40,6 @@ static const struct option_usage add_usage = {
     .options = add_options,
 };
 
-/* What was given, and nothing else, so that the hub's defaults hold for the rest. */
-static json_t *add_body(void)
-{
-    bool has_keepalive = arg.keepalive_s != UINT64_MAX;
-
-    return json_pack("{s:s, s:s*, s:s*, s:s*, s:o*, s:o*}", "name", arg.name, "cidr4", arg.cidr4,
-        "cidr6", arg.cidr6, "topology", arg.topology, "mtu",
-        arg.mtu ? json_integer((json_int_t)arg.mtu) : NULL, "keepalive",
-        has_keepalive ? json_integer((json_int_t)arg.keepalive_s) : NULL);
-}
-
 static void print_added(const json_t *body)
 {
     (void)printf("network %s: %s and %s; next: weft token new --network %s\n", arg.name,
@@ -59,8 +48,15 @@ static void print_added(const json_t *body)
 
 static int network_add(int argc, char **argv)
 {
+    /* What was given, and nothing else, so that the hub's defaults hold for the rest. */
+    bool has_keepalive = arg.keepalive_s != UINT64_MAX;
+    json_t *body = json_pack("{s:s, s:s*, s:s*, s:s*, s:o*, s:o*}", "name", arg.name, "cidr4",
+        arg.cidr4, "cidr6", arg.cidr6, "topology", arg.topology, "mtu",
+        arg.mtu ? json_integer((json_int_t)arg.mtu) : NULL, "keepalive",
+        has_keepalive ? json_integer((json_int_t)arg.keepalive_s) : NULL);
+
     return admin_show(
-        &arg.target, add_usage.command, "POST", "/v1/networks", add_body(), arg.json, print_added);
+        &arg.target, add_usage.command, "POST", "/v1/networks", body, arg.json, print_added);
 }
 
 static const struct option rm_options[] = {

@@ -264,17 +264,6 @@ static bool changes_routes(void)
     return set_arg.add.n > 0 || set_arg.remove.n > 0 || set_arg.removes_all;
 }
 
-/* Removes @p from @s. */
-static void take_away(struct subnets *s, const struct ip_prefix *p)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < s->n; i++)
-        if (!ip_prefix_equal(&s->items[i], p))
-            s->items[n++] = s->items[i];
-    s->n = n;
-}
-
 /* Changes @routes from what the node has to what it shall have. CMD_OK, or a message was printed.
  */
 static int change_routes(struct subnets *routes)
@@ -292,8 +281,8 @@ static int change_routes(struct subnets *routes)
             return cmd_fail(set_usage.command, "node %s is not the way to %s; it has %s",
                 set_arg.name, ip_prefix_format(p, block),
                 routes->n ? subnets_format(routes, text) : "no routes");
-        take_away(routes, p);
     }
+    *routes = subnets_without(routes, &set_arg.remove);
     for (unsigned i = 0; i < set_arg.add.n; i++)
         if (subnets_add(routes, &set_arg.add.items[i], &e) < 0)
             return cmd_fail(set_usage.command, "%s", err_text(&e));

@@ -246,7 +246,7 @@ static int survey_all(struct measure *measure, struct matrix *m, struct err *e)
         return err_set(e, -EBUSY,
             "something uses the network, so nothing was measured; --force measures all the same");
     if (r == 0)
-        r = bench_run(&measure->survey, &measure->plan, &(struct bench_options){0}, more, none);
+        r = bench_run(&measure->survey, &measure->plan, false, 0, more, none);
     if (r == 0)
         r = bench_matrix(&measure->survey, more, m);
     return r == 0 ? 0 : err_set(e, r, "no memory for %zu members", measure->members.n);

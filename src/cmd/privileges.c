@@ -295,17 +295,6 @@ int privileges_give(const char *path, const char *user, struct err *e)
 
 /* ---- dropping ------------------------------------------------------------------------------- */
 
-/* Is a path another user's? Its mode binds root as well, without CAP_DAC_OVERRIDE. */
-static bool has_foreign_path(const struct privileges *p)
-{
-    struct stat st;
-
-    for (size_t i = 0; i < p->n_paths; i++)
-        if (stat(p->paths[i].path, &st) == 0 && st.st_uid != 0)
-            return true;
-    return false;
-}
-
 static unsigned access_of(enum privileges_use use)
 {
     switch (use) {
@@ -359,6 +348,7 @@ static int enter(
     char self[PATH_MAX];
     char data_plane[PATH_MAX];
     char folder[PATH_MAX];
+    struct stat st;
 
     memcpy(paths, system_paths, sizeof(system_paths));
     s.n_paths = N_SYSTEM_PATHS;
@@ -370,8 +360,10 @@ static int enter(
         s.n_paths += add_programs(paths + s.n_paths, self, data_plane, folder);
     if (geteuid() == 0 && u->uid == 0) {
         s.capabilities |= p->root_capabilities;
-        if (has_foreign_path(p))
-            s.capabilities |= SANDBOX_CAP(CAP_DAC_OVERRIDE);
+        /* The mode of another user's path binds root as well, without CAP_DAC_OVERRIDE. */
+        for (size_t i = 0; i < p->n_paths; i++)
+            if (stat(p->paths[i].path, &st) == 0 && st.st_uid != 0)
+                s.capabilities |= SANDBOX_CAP(CAP_DAC_OVERRIDE);
     }
     return sandbox_enter(&s, ret, e);
 }

@@ -170,7 +170,7 @@ static bool put_budget(json_t *spec, const struct budget *budget)
  *
  * Return: CMD_OK; or an exit status, after a sentence on standard error.
  */
-static int run_budget_set(const struct run_budget *b, const char *network, const char *job)
+static int run_budget_set(const struct run_budget *b, const struct run *run)
 {
     struct budget budget = b->budget;
     char bytes[TRAFFIC_BYTES_TEXT_MAX];
@@ -180,8 +180,14 @@ static int run_budget_set(const struct run_budget *b, const char *network, const
 
     if (!b->amount)
         return CMD_OK;
-    (void)snprintf(budget.job, sizeof(budget.job), "%s", job);
-    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Network/%s", network, network);
+    if (run->rendezvous.id[0] == '\0')
+        return cmd_fail("run",
+            "--budget \"%.60s\": the job does not meet at the hub, which counts only what jobs "
+            "that do have moved",
+            b->amount);
+    (void)snprintf(budget.job, sizeof(budget.job), "%s", run->job);
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Network/%s", run->node.network,
+        run->node.network);
     for (unsigned i = 0; i < TRIES && !is_written && status == CMD_OK; i++) {
         _cleanup_(client_answer_deinit) struct client_answer before = CLIENT_ANSWER_NULL;
         _cleanup_(client_answer_deinit) struct client_answer after = CLIENT_ANSWER_NULL;
@@ -292,7 +298,6 @@ static bool advise(
     struct job_plan_order order = {.params = PARAMS_UNKNOWN,
         .socket_path = run->socket_path,
         .matrix = path,
-        .is_advice = true,
         .timeout_ms = ADVICE_TIMEOUT_MS};
     struct stat st;
     json_auto_t *json = NULL;
@@ -785,17 +790,6 @@ static int await_hub(struct run *run, struct err *e)
     return r;
 }
 
-/* CMD_OK; or an exit status, after a sentence. */
-static int set_budget(const struct run *run)
-{
-    if (arg.budget.amount && run->rendezvous.id[0] == '\0')
-        return cmd_fail("run",
-            "--budget \"%.60s\": the job does not meet at the hub, which counts only what jobs "
-            "that do have moved",
-            arg.budget.amount);
-    return run_budget_set(&arg.budget, run->node.network, run->job);
-}
-
 int cmd_run(int argc, char **argv)
 {
     struct rng rng = rng_kernel();
@@ -832,7 +826,7 @@ int cmd_run(int argc, char **argv)
         return status;
     if (arg.explain)
         return explain(&run);
-    status = set_budget(&run);
+    status = run_budget_set(&arg.budget, &run);
     if (status != CMD_OK) {
         run_give_up(&run);
         return status;

@@ -219,12 +219,6 @@ static int connect_neighbours(
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static void fill_vector(struct allreduce_party *p)
-{
-    for (size_t i = 0; i < p->len; i++)
-        p->vector[i] = (float)(i % PATTERN + p->rank);
-}
-
 /* All sums are whole numbers below 2^24, which a float holds exactly in whatever order they are
  * added. */
 static bool is_correct(const struct allreduce_party *p)
@@ -246,7 +240,8 @@ static int repeat_allreduce(struct allreduce_party *p, struct allreduce *ret)
         nsec_t start;
         int r;
 
-        fill_vector(p);
+        for (size_t k = 0; k < p->len; k++)
+            p->vector[k] = (float)(k % PATTERN + p->rank);
         start = clock_now();
         r = p->order->algorithm == ORDER_RING ? ring_once(p) : tree_once(p);
         if (r < 0)

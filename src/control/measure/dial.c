@@ -61,14 +61,6 @@ static int finish_connect(int fd, nsec_t deadline)
     return -error;
 }
 
-static int fail_dial(const struct dial_target *to, int r, struct err *e)
-{
-    char text[IP_ADDR_TEXT_MAX];
-
-    return err_set(e, r, "no TCP connection to %s port %u: %s", ip_addr_format(&to->peer, text),
-        to->port, strerror(-r));
-}
-
 int dial_udp(const struct dial_target *to, int *ret_fd, struct err *e)
 {
     /* Packets are not fragmented, and the kernel sends those larger than its known path MTU, too.
@@ -118,6 +110,7 @@ static int dial_steps(const struct dial_target *to, const struct order *o, size_
     nsec_t deadline, int *fds, json_t **ret, struct err *e)
 {
     struct order own = *o;
+    char text[IP_ADDR_TEXT_MAX];
     int r = 0;
 
     own.id = to->id;
@@ -126,7 +119,8 @@ static int dial_steps(const struct dial_target *to, const struct order *o, size_
     for (size_t i = 0; r == 0 && i < n; i++)
         r = finish_connect(fds[i], deadline);
     if (r < 0)
-        return fail_dial(to, r, e);
+        return err_set(e, r, "no TCP connection to %s port %u: %s", ip_addr_format(&to->peer, text),
+            to->port, strerror(-r));
     for (size_t i = 0; r == 0 && i < n; i++)
         r = dial_send_order(fds[i], &own, deadline, e);
     for (size_t i = 0; r == 0 && i < n; i++)

@@ -326,17 +326,6 @@ static bool begins_with(const char *path, const char *word)
            strncmp(text, word, strlen(word)) == 0;
 }
 
-static bool has_entries(const char *path)
-{
-    _cleanup_(closedirp) DIR *dir = opendir(path);
-    const struct dirent *entry;
-
-    while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.')
-            return true;
-    return false;
-}
-
 /* ---- interfaces and names ------------------------------------------------------------------ */
 
 static void gather_interfaces(struct facts *f)
@@ -436,18 +425,6 @@ static uint64_t read_bytes(const char *interface)
     return read_counter(interface, "rx_bytes") + read_counter(interface, "tx_bytes");
 }
 
-/* Traffic on the interface, bits per second. Nothing is being measured yet, so all of it is that of
- * other programs. */
-static uint64_t listen_for_traffic(const char *interface)
-{
-    uint64_t before = read_bytes(interface);
-    nsec_t start = clock_now();
-
-    (void)poll(NULL, 0, TRAFFIC_TIME_MS);
-    return (
-        uint64_t)((double)(read_bytes(interface) - before) * 8e9 / (double)(clock_now() - start));
-}
-
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
 /* Is the process @pid a `weft run` in the same network namespace as this process? */
@@ -507,6 +484,8 @@ static bool machine_restarts(void)
 void facts_gather(struct facts *ret, const char *interface, const struct ip_addr *address)
 {
     struct utsname kernel;
+    uint64_t before;
+    nsec_t start;
 
     *ret = (struct facts){.address = *address};
     copy_text(ret->interface, sizeof(ret->interface), interface);
@@ -517,7 +496,7 @@ void facts_gather(struct facts *ret, const char *interface, const struct ip_addr
     (void)find_package("torch-*-info", "torch-", ret->versions.torch);
     find_nccl(ret->versions.nccl);
     facts_gather_limits(ret);
-    ret->has_rdma = has_entries("/sys/class/infiniband");
+    ret->has_rdma = dir_has_entries("/sys/class/infiniband");
     ret->tcp_receive_max = read_third("/proc/sys/net/ipv4/tcp_rmem");
     ret->tcp_send_max = read_third("/proc/sys/net/ipv4/tcp_wmem");
     ret->tcp_restarts = machine_restarts();
@@ -525,5 +504,10 @@ void facts_gather(struct facts *ret, const char *interface, const struct ip_addr
     gather_host_address(ret);
     gather_nccl_conf(ret);
     ret->jobs = count_jobs();
-    ret->traffic = listen_for_traffic(interface);
+    /* Nothing is being measured yet, so all traffic is that of other programs. */
+    before = read_bytes(interface);
+    start = clock_now();
+    (void)poll(NULL, 0, TRAFFIC_TIME_MS);
+    ret->traffic =
+        (uint64_t)((double)(read_bytes(interface) - before) * 8e9 / (double)(clock_now() - start));
 }

@@ -110,7 +110,7 @@ static void take_rates(struct fields *f, const char *name, double ret[static 2],
 }
 
 /* What `weft preflight` knows of one way; `weft bench` has the round trip in the pair itself. */
-static int take_way(const json_t *json, uint64_t *usec, double *loss, struct err *e)
+static int take_way(const json_t *json, uint64_t *usec, struct err *e)
 {
     struct fields f = fields_make(json, "a way of a pair", e);
     uint64_t sent = 0;
@@ -119,12 +119,10 @@ static int take_way(const json_t *json, uint64_t *usec, double *loss, struct err
     fields_u64(&f, "rttMedianUs", FIELDS_REQUIRED, 0, USEC_MAX, usec);
     fields_u64(&f, "sent", FIELDS_REQUIRED, 0, PINGS_MAX, &sent);
     fields_u64(&f, "heard", FIELDS_REQUIRED, 0, PINGS_MAX, &heard);
-    if (fields_end(&f) == 0 && sent > 0 && heard < sent)
-        *loss = 1 - (double)heard / (double)sent;
     return fields_end(&f);
 }
 
-static int read_directions(struct fields *f, uint64_t *usec, double loss[static 2], struct err *e)
+static int read_directions(struct fields *f, uint64_t *usec, struct err *e)
 {
     const json_t *directions = fields_array(f, "ways", FIELDS_REQUIRED, 2, 2);
     int r = fields_end(f);
@@ -133,7 +131,7 @@ static int read_directions(struct fields *f, uint64_t *usec, double loss[static 
         const json_t *way = json_array_get(directions, i);
 
         if (!json_is_null(way))
-            r = take_way(way, usec, &loss[i], e);
+            r = take_way(way, usec, e);
     }
     return r;
 }
@@ -172,7 +170,6 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
     double one[2] = {0};
     double many[2] = {0};
     double both[2] = {0};
-    double loss[2] = {0};
     uint64_t usec = 0;
     bool restarts = true;
     double kept[2] = {0};
@@ -188,7 +185,7 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
     take_rates(&f, "bothWays", both, e);
     r = fields_end(&f);
     if (r == 0 && json_object_get(json, "ways"))
-        r = read_directions(&f, &usec, loss, e);
+        r = read_directions(&f, &usec, e);
     for (size_t way = 0; r == 0 && way < 2; way++) {
         struct matrix_link *l = &m->links[way == 0 ? a * m->n + b : b * m->n + a];
 
@@ -196,7 +193,6 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
             .one_bps = one[way],
             .many_bps = many[way] > one[way] ? many[way] : one[way],
             .both_bps = both[way],
-            .loss = loss[way],
             .restarts = restarts,
             .kept = kept[way]};
     }

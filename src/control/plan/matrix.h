@@ -30,7 +30,6 @@ struct matrix_link {
     double one_bps;  /* bits per second of one TCP connection */
     double many_bps; /* bits per second of several TCP connections together */
     double both_bps; /* the same while as many send the other way; 0: not measured */
-    double loss;     /* share of the pings that were lost, 0 to 1 */
     bool restarts;   /* after a pause TCP begins again with a small window, or that is not known */
     double kept;     /* share of its window that a loss leaves the sender; 1: BBR */
 };

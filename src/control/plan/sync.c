@@ -351,11 +351,6 @@ static struct quality assess_cycle(const double *cost, size_t n, const size_t *o
     return q;
 }
 
-double ring_bottleneck(const double *cost, size_t n, const size_t *order)
-{
-    return assess_cycle(cost, n, order).worst;
-}
-
 /* ---- all cycles ---------------------------------------------------------------------------- */
 
 struct search {

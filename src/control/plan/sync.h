@@ -126,9 +126,6 @@ double sync_restart(
  */
 void ring_order(const double *cost, size_t n, size_t *ret);
 
-/** ring_bottleneck() - the cost of the cycle's slowest link. */
-double ring_bottleneck(const double *cost, size_t n, const size_t *order);
-
 /** Most children of a node of a tree: two, as in NCCL's trees. */
 #define RING_CHILDREN_MAX 2
 

@@ -29,13 +29,23 @@ static void assert_near(double a, double b)
         fail_msg("%g is not %g", a, b);
 }
 
+/* The cost of the cycle's slowest link. */
+static double bottleneck(const double *cost, size_t n, const size_t *order)
+{
+    double worst = 0;
+
+    for (size_t i = 0; i < n; i++)
+        worst = fmax(worst, cost[order[i] * n + order[(i + 1) % n]]);
+    return worst;
+}
+
 /* The least bottleneck of all cycles, slowly. */
 static double least_bottleneck(const double *cost, size_t n, size_t *order, size_t len)
 {
     double least = INFINITY;
 
     if (len == n)
-        return ring_bottleneck(cost, n, order);
+        return bottleneck(cost, n, order);
     for (size_t i = len; i < n; i++) {
         size_t other = order[len];
 
@@ -66,7 +76,7 @@ static void test_ring_is_best(void **state)
                 all[i] = i;
             ring_order(cost, n, order);
             assert_int_equal(order[0], 0);
-            assert_near(ring_bottleneck(cost, n, order), least_bottleneck(cost, n, all, 1));
+            assert_near(bottleneck(cost, n, order), least_bottleneck(cost, n, all, 1));
         }
 }
 

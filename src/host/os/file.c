@@ -128,6 +128,17 @@ int statefile_read(const char *path, size_t max, char **ret, size_t *ret_len, st
     return 0;
 }
 
+bool dir_has_entries(const char *path)
+{
+    _cleanup_(closedirp) DIR *dir = opendir(path);
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_name[0] != '.')
+            return true;
+    return false;
+}
+
 int statefile_make_dir(const char *path, mode_t mode, struct err *e)
 {
     _cleanup_(freep) char *part = strdup(path);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -85,6 +86,9 @@ int statefile_read(const char *path, size_t max, char **ret, size_t *ret_len, st
  * Return: 0 or negative errno with a sentence that names @path.
  */
 int statefile_make_dir(const char *path, mode_t mode, struct err *e);
+
+/** dir_has_entries() - is @path a directory with anything in it, hidden files apart? */
+bool dir_has_entries(const char *path);
 
 /** statefile_sync_dir_of() - sync the directory that holds @path, so that a new name stays. */
 int statefile_sync_dir_of(const char *path, struct err *e);

@@ -50,8 +50,6 @@ struct caller {
     char network[NAME_MAX_LEN + 1]; /* the only one that it may see and change; "": all */
 };
 
-#define CALLER_NULL {ROLE_NONE}
-
 /** role_name() - "viewer"; "none" for ROLE_NONE. */
 const char *role_name(enum role role);
 

@@ -460,14 +460,6 @@ static bool make_space(struct server_listener *l, const struct ip_addr *from, ns
     return true;
 }
 
-static bool enter(struct server_listener *l, const struct ip_addr *from, nsec_t now)
-{
-    if (admission_enter(&l->admission, from))
-        return true;
-    return l->access == API_ACCESS_OVERLAY && make_space(l, from, now) &&
-           admission_enter(&l->admission, from);
-}
-
 void server__connection_free(struct server__connection *c)
 {
     list_remove(&c->link);
@@ -515,7 +507,9 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof(give_up));
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     }
-    if (!c || !enter(l, &from->addr, now)) {
+    if (!c || !(admission_enter(&l->admission, &from->addr) ||
+                  (l->access == API_ACCESS_OVERLAY && make_space(l, &from->addr, now) &&
+                      admission_enter(&l->admission, &from->addr)))) {
         s->counts.refused++;
         (void)close(fd);
         free(c);

@@ -45,7 +45,7 @@ static enum caller_verdict identify(
 {
     struct endpoint ep;
 
-    *ret = (struct caller)CALLER_NULL;
+    *ret = (struct caller){ROLE_NONE};
     assert_int_equal(endpoint_parse(&ep, from, NULL), 0);
     return admin_tokens_identify(&s->hub->admins, text, &ep.addr, s->now, wall_s, ret);
 }

@@ -124,11 +124,6 @@ static bool is_plain(const struct islands_node *n)
            strcmp(n->fabric.kind, "gvnic") == 0;
 }
 
-static bool is_near(const struct islands_pair *p)
-{
-    return p->rtt_ms >= 0 && p->rtt_ms <= ISLANDS_NEAR_MS;
-}
-
 /* What counts only together with a short round trip. */
 static void join_by_pairs(struct finding *f)
 {
@@ -138,7 +133,7 @@ static void join_by_pairs(struct finding *f)
         const struct islands_node *b = &f->s->nodes[p->b];
         const char *key = common_key(a, b);
 
-        if (has_label(a) || has_label(b) || !is_near(p))
+        if (has_label(a) || has_label(b) || p->rtt_ms < 0 || p->rtt_ms > ISLANDS_NEAR_MS)
             continue;
         if (key || (p->is_lan && is_plain(a) && is_plain(b)))
             join(f, p->a, p->b, key);
@@ -167,15 +162,6 @@ static void describe(struct island *island, const struct islands_node *first, co
             "one private network, and round trips within %.0f ms", ISLANDS_NEAR_MS);
     else
         (void)snprintf(island->evidence, sizeof(island->evidence), "they have %s", key);
-}
-
-static void add_pair(struct island *island, const struct islands_pair *p)
-{
-    if (p->rtt_ms < 0)
-        return;
-    island->n_pairs++;
-    if (p->rtt_ms > island->max_rtt_ms)
-        island->max_rtt_ms = p->rtt_ms;
 }
 
 static int collect(struct islands *ret, const struct finding *f)
@@ -222,9 +208,14 @@ static int find(struct islands *ret, struct finding *f)
     }
     for (size_t i = 0; r == 0 && i < f->s->n_pairs; i++) {
         const struct islands_pair *p = &f->s->pairs[i];
+        struct island *island;
 
-        if (ret->of[p->a] != ALONE && ret->of[p->a] == ret->of[p->b])
-            add_pair(&ret->items[ret->of[p->a]], p);
+        if (p->rtt_ms < 0 || ret->of[p->a] == ALONE || ret->of[p->a] != ret->of[p->b])
+            continue;
+        island = &ret->items[ret->of[p->a]];
+        island->n_pairs++;
+        if (p->rtt_ms > island->max_rtt_ms)
+            island->max_rtt_ms = p->rtt_ms;
     }
     for (size_t i = 0; r == 0 && i < ret->n; i++) {
         struct island *island = &ret->items[i];

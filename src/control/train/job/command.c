@@ -331,10 +331,7 @@ static bool is_wrapper(const char *name)
         "timeout", "time", "stdbuf", "setsid", "nohup", "sudo", "sh", "bash", "dash", "zsh", "ksh",
         "uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "nsys", "strace"};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+    return parse_word(name, names, sizeof(names) / sizeof(*names)) < sizeof(names) / sizeof(*names);
 }
 
 /* Puts the first script, in ".py" or ".sh", into @ret. A word may hold a whole line, as of `sh -c`.

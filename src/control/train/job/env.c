@@ -23,7 +23,7 @@ _Static_assert(ENV_VALUE_MAX == PROFILE_VALUE_MAX && ENV_NOTE_MAX == PROFILE_NOT
 /* Does the job use the fabric's profile? It does inside one island. */
 static bool env_fabric_applies(const struct env_facts *f)
 {
-    return f->fabric && f->islands == ENV_ISLANDS_ONE;
+    return f->fabric && f->is_one_island;
 }
 
 /* Judges the value that the person has set for a variable of the profile. */
@@ -192,8 +192,7 @@ static bool has_island_interface(const struct env_facts *f)
  */
 static const char *nccl_interface(const struct env_facts *f)
 {
-    return f->islands == ENV_ISLANDS_ONE && has_island_interface(f) ? f->island_interface
-                                                                    : f->interface;
+    return f->is_one_island && has_island_interface(f) ? f->island_interface : f->interface;
 }
 
 static bool make_exact_interface(const struct env_facts *f, char *value, char *note)
@@ -225,7 +224,7 @@ static bool hurts_exact_interface(const struct env_facts *f, const char *theirs,
 
 static bool make_ucx(const struct env_facts *f, char *value, char *note)
 {
-    if (f->islands == ENV_ISLANDS_ONE)
+    if (f->is_one_island)
         return profile_unneeded(
             note, "all nodes are in this node's island: UCX may use its fabric");
     return profile_say(value, "%s", f->interface);
@@ -233,7 +232,7 @@ static bool make_ucx(const struct env_facts *f, char *value, char *note)
 
 static bool make_ib_disable(const struct env_facts *f, char *value, char *note)
 {
-    if (f->islands == ENV_ISLANDS_ONE)
+    if (f->is_one_island)
         return profile_unneeded(
             note, "all nodes are in this node's island: NCCL may use its fabric");
     if (!f->has_infiniband)
@@ -243,13 +242,13 @@ static bool make_ib_disable(const struct env_facts *f, char *value, char *note)
 
 static bool hurts_ib_disable(const struct env_facts *f, const char *theirs, char *note)
 {
-    if (f->islands == ENV_ISLANDS_ONE && f->fabric && fabric_kind_is_verbs(f->fabric->kind) &&
+    if (f->is_one_island && f->fabric && fabric_kind_is_verbs(f->fabric->kind) &&
         strcmp(theirs, "1") == 0) {
         (void)snprintf(note, ENV_NOTE_MAX,
             "all nodes are in this node's island, and NCCL will use TCP instead of its fabric");
         return true;
     }
-    if (f->islands == ENV_ISLANDS_ONE || !f->has_infiniband || strcmp(theirs, "1") == 0)
+    if (f->is_one_island || !f->has_infiniband || strcmp(theirs, "1") == 0)
         return false;
     (void)snprintf(note, ENV_NOTE_MAX,
         "NCCL will try InfiniBand towards nodes of other islands, and fail; right only when this "
@@ -263,7 +262,7 @@ static bool hurts_ib_disable(const struct env_facts *f, const char *theirs, char
  */
 static bool make_no_plugin(const struct env_facts *f, char *value, char *note)
 {
-    if (f->islands == ENV_ISLANDS_ONE)
+    if (f->is_one_island)
         return profile_unneeded(
             note, "all nodes are in this node's island: NCCL may use its fabric");
     if (!f->fabric || !fabric_kind_has_plugin(f->fabric->kind))
@@ -663,13 +662,6 @@ const char *env_verdict_name(enum env_verdict v)
     return verdict_names[v];
 }
 
-static bool concerns(const struct env_rule *rule, const struct env_facts *f)
-{
-    if (!f->command)
-        return !rule->needs_command;
-    return (rule->kinds & (1u << f->command->kind)) != 0;
-}
-
 static void assess(struct env_entry *entry, const struct env_rule *rule, const struct env_facts *f,
     env_lookup_fn lookup, void *ctx)
 {
@@ -699,8 +691,10 @@ void env_plan_make(
     for (size_t i = 0; i < env_n_rules; i++) {
         bool is_of_fabric =
             env_fabric_applies(facts) && profile_find(profile_of(facts->fabric), env_rules[i].name);
+        bool concerns = facts->command ? (env_rules[i].kinds & (1u << facts->command->kind)) != 0
+                                       : !env_rules[i].needs_command;
 
-        if (concerns(&env_rules[i], facts) && !is_of_fabric)
+        if (concerns && !is_of_fabric)
             assess(&ret->entries[ret->n++], &env_rules[i], facts, lookup, ctx);
     }
     env_fabric_add(ret, facts, lookup, ctx);

@@ -21,12 +21,6 @@
 #define ENV_NAME_MAX  80  /* bytes of a name, with its zero */
 #define ENV_SIZE      80  /* entries of a plan; at least as many as there are rules */
 
-/** Do the job's nodes share one fast fabric? */
-enum env_islands {
-    ENV_ISLANDS_ONE,     /* every other node is in this node's island */
-    ENV_ISLANDS_SEVERAL, /* some other node is not, or this node is in no island */
-};
-
 /** The facts that the rules decide by. Pointers are borrowed. */
 struct env_facts {
     const struct command *command;           /* NULL: any command, for `weft env` */
@@ -38,7 +32,7 @@ struct env_facts {
     const char *nnodes;                      /* "4", or a range "2:4"; NULL: not given */
     const struct env_rendezvous *rendezvous; /* NULL: the command needs no meeting from the hub */
     const struct ranks *ranks; /* of the nodes, for a plain command; NULL: not known */
-    enum env_islands islands;
+    bool is_one_island; /* every other node is in this node's island: they share a fast fabric */
     const char *island_interface; /* of the island's private network, where the job is to use that;
                                      NULL or "": it is not */
     bool has_infiniband;          /* this machine has a verbs device */

@@ -80,7 +80,7 @@ int job_plan_make(const struct job_plan_order *order, struct str *out, struct er
     struct capture_options opt = {.argv = argv,
         .timeout_ms = order->timeout_ms,
         .max = JOB_PLAN_MAX,
-        .drops_errors = order->is_advice};
+        .drops_errors = order->matrix != NULL};
     int status = 0;
     int r = capture_run(&opt, out, &status, e);
 

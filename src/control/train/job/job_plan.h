@@ -49,9 +49,9 @@ int job_plan_read(struct job_plan *ret, const char *path, struct err *e);
 struct job_plan_order {
     const char *params;      /* as --params has it */
     const char *socket_path; /* of the agent */
-    const char *matrix;      /* what was measured; NULL: it is measured now */
+    const char *matrix;      /* what was measured; it is for advice, and why there is none is of no
+                                interest. NULL: it is measured now */
     unsigned timeout_ms;
-    bool is_advice; /* why there is none is of no interest, and not printed */
 };
 
 /**

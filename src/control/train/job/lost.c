@@ -64,11 +64,9 @@ static bool pause_a_little(const struct run *run, struct interrupt *i)
 
 enum rendezvous_state lost_say(const struct run *run, bool ended, struct rendezvous_presence *ret)
 {
-    const struct rendezvous_word word = {
-        .command = run->command_id, .every_s = lost_each_ms(run) / 1000, .ended = ended};
-
     if (lost_is_said(run))
-        return rendezvous_say(run->socket_path, run->job, &run->rendezvous, &word, ret);
+        return rendezvous_say(run->socket_path, run->job, &run->rendezvous, run->command_id,
+            lost_each_ms(run) / 1000, ended, ret);
     *ret = (struct rendezvous_presence){0};
     return rendezvous_look(run->socket_path, run->job, &run->rendezvous);
 }
@@ -492,10 +490,7 @@ bool met_starts_elsewhere(const char *name)
     static const char *const names[] = {"docker", "podman", "nerdctl", "ctr", "kubectl", "ssh",
         "rsh", "pdsh", "srun", "sbatch", "mpirun", "mpiexec"};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+    return parse_word(name, names, sizeof(names) / sizeof(*names)) < sizeof(names) / sizeof(*names);
 }
 
 /* A descendants_fn. */

@@ -61,10 +61,10 @@ static int compare_islands(struct train_node *n, const json_t *status)
     for (size_t i = 1; i < islands.n_nodes; i++)
         n->n_others += !own || islands.of[i] != islands.of[0];
     find_far(n, &islands);
-    n->islands = own && n->n_others == 0 ? ENV_ISLANDS_ONE : ENV_ISLANDS_SEVERAL;
+    n->is_one_island = own && n->n_others == 0;
     /* A node that is alone in its network is in the island that its label names. */
     if (islands.n_nodes == 1 && islands.nodes[0].label[0] != '\0')
-        n->islands = ENV_ISLANDS_ONE;
+        n->is_one_island = true;
     return 0;
 }
 
@@ -86,19 +86,6 @@ static bool take_status(struct train_node *n, const json_t *status)
     n->has_hubs = json_array_size(json_object_get(status, "hubs")) > 1;
     n->hub_heard = json_is_true(json_object_get(hub, "reachable"));
     return compare_islands(n, status) == 0;
-}
-
-static bool has_entries(const char *dir)
-{
-    DIR *d = opendir(dir);
-    bool found = false;
-
-    if (!d)
-        return false;
-    for (struct dirent *entry = readdir(d); entry && !found; entry = readdir(d))
-        found = entry->d_name[0] != '.';
-    (void)closedir(d);
-    return found;
 }
 
 /* Reads the speed of the interface, in Mbit/s, from the file that NCCL reads. -1: not known. */
@@ -125,7 +112,7 @@ int train_node_read(struct train_node *ret, const char *socket_path, struct err 
             "the agent on %s answers without its name, interface or "
             "address",
             socket_path);
-    n.has_infiniband = has_entries("/sys/class/infiniband");
+    n.has_infiniband = dir_has_entries("/sys/class/infiniband");
     n.ports = local_ports_read();
     n.speed_mbit = read_speed(n.interface);
     *ret = n;

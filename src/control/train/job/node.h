@@ -24,7 +24,7 @@ struct train_node {
     struct endpoint hub;             /* the hub's API on the overlay; port 0: there is no hub */
     bool has_hubs;                   /* the network has several hubs */
     bool hub_heard;                  /* the agent says that the hub is reachable */
-    enum env_islands islands;
+    bool is_one_island;              /* every other node is in this node's island */
     unsigned n_others; /* nodes outside this node's island; all others when it is in none */
     char far[NAME_MAX_LEN + 1]; /* the farthest of them by its round trip; "": not measured */
     double far_rtt_ms;

@@ -326,12 +326,12 @@ void rendezvous_format_nodes(struct str *out, const struct rendezvous_nodes *nod
 }
 
 enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,
-    const struct env_rendezvous *m, const struct rendezvous_word *word,
+    const struct env_rendezvous *m, const char *command, unsigned every_s, bool ended,
     struct rendezvous_presence *ret)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    json_t *body = json_pack("{s:s, s:s, s:i, s:b}", "run", m->id, "command", word->command,
-        "everySeconds", (int)word->every_s, "ended", (int)word->ended);
+    json_t *body = json_pack("{s:s, s:s, s:i, s:b}", "run", m->id, "command", command,
+        "everySeconds", (int)every_s, "ended", (int)ended);
     enum rendezvous_state state;
 
     *ret = (struct rendezvous_presence){0};
@@ -499,16 +499,12 @@ static void say_wait(struct store *s, nsec_t waited)
             s->opt->doing, (long long)(waited / NSEC_PER_SEC));
 }
 
-static int pause_ms(nsec_t waited)
-{
-    return (int)nsec_max(LOOK_EACH_MS, nsec_min(waited / NSEC_PER_MSEC / 8, LOOK_EACH_MAX_MS));
-}
-
 static int agree(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
     nsec_t begun_at = clock_now();
     nsec_t deadline = begun_at + 2 * (nsec_t)s->opt->patience_s * NSEC_PER_SEC;
     nsec_t say_at = begun_at + SAY_AFTER;
+    nsec_t pause_ms;
 
     do {
         int r = agree_look(s, out, e);
@@ -525,7 +521,8 @@ static int agree(struct store *s, agree_make_fn make, void *ctx, struct str *out
             say_wait(s, clock_now() - begun_at);
             say_at = clock_now() + SAY_EACH;
         }
-        (void)poll(NULL, 0, pause_ms(clock_now() - begun_at));
+        pause_ms = (clock_now() - begun_at) / NSEC_PER_MSEC / 8;
+        (void)poll(NULL, 0, (int)nsec_max(LOOK_EACH_MS, nsec_min(pause_ms, LOOK_EACH_MAX_MS)));
     } while (clock_now() < deadline);
     return err_set(
         e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * s->opt->patience_s);

@@ -80,13 +80,6 @@ struct rendezvous_nodes {
 /** Bytes of a run's id, with its zero. */
 #define RENDEZVOUS_RUN_MAX sizeof(((struct env_rendezvous *)0)->id)
 
-/** What a command says of itself. */
-struct rendezvous_word {
-    const char *command; /* what it calls itself, as no other one does */
-    unsigned every_s;    /* it says so again after this time */
-    bool ended;          /* it has ended, and nobody is to wait for it */
-};
-
 /** How the commands of a run are, by what they have said. */
 struct rendezvous_presence {
     bool is_known;                 /* else the hub does not say */
@@ -105,10 +98,13 @@ void rendezvous_format_nodes(struct str *out, const struct rendezvous_nodes *nod
 
 /**
  * rendezvous_say() - as rendezvous_look(), and tell the hub how the command is
+ * @command:	what it calls itself, as no other one does
+ * @every_s:	it says so again after this time
+ * @ended:	it has ended, and nobody is to wait for it
  * @ret:	always set
  */
 enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,
-    const struct env_rendezvous *m, const struct rendezvous_word *word,
+    const struct env_rendezvous *m, const char *command, unsigned every_s, bool ended,
     struct rendezvous_presence *ret);
 
 /**

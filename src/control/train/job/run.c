@@ -486,7 +486,7 @@ static void make_plan(struct run *run, const struct run_options *opt, const char
         .nnodes = nnodes,
         .rendezvous = run->rendezvous.id[0] != '\0' ? &run->rendezvous : NULL,
         .ranks = &run->ranks,
-        .islands = opt->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
+        .is_one_island = opt->inside_islands || run->node.is_one_island,
         .island_interface = run->island_interface,
         .has_infiniband = run->node.has_infiniband,
         .fabric = &run->fabric,
@@ -503,7 +503,7 @@ static void make_plan(struct run *run, const struct run_options *opt, const char
         .python = run->torch.python_version,
     };
 
-    run->uses_fabric = facts.islands == ENV_ISLANDS_ONE;
+    run->uses_fabric = facts.is_one_island;
     env_plan_make(&run->plan, &facts, look_up, NULL);
 }
 

@@ -245,17 +245,6 @@ static int environment_init(struct environment *env, const struct env_plan *plan
     return 0;
 }
 
-/*
- * Did the command end because its meeting was lost? If the hub was lost, waits for it. Return: true
- * if there is a hub to meet at.
- */
-static bool was_cut_off(const struct run *run, struct interrupt *i)
-{
-    if (rendezvous_look(run->socket_path, run->job, &run->rendezvous) == RENDEZVOUS_STATE_SAME)
-        return false;
-    return rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS, i);
-}
-
 /* What is to be done after the command's end: 0: nothing; or a RUN_E_. */
 static int assess(
     const struct run *run, const struct child_end *end, bool is_lost, struct interrupt *i)
@@ -266,7 +255,9 @@ static int assess(
         return is_lost ? RUN_E_LOST : RUN_E_MOVED;
     if (end->status == 0)
         return 0;
-    if (was_cut_off(run, i))
+    /* Its meeting was lost. If the hub was, it is waited for: there is one to meet at again. */
+    if (rendezvous_look(run->socket_path, run->job, &run->rendezvous) != RENDEZVOUS_STATE_SAME &&
+        rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS, i))
         return RUN_E_CUT_OFF;
     if (run->is_elastic)
         return 0;

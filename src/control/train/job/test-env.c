@@ -40,7 +40,7 @@ static struct env_facts facts_of(const struct command *c)
         .job = "train",
         .nnodes = "4",
         .rendezvous = &rendezvous,
-        .islands = ENV_ISLANDS_SEVERAL,
+        .is_one_island = false,
         .has_infiniband = true,
         .torch = 204,
         .python = 311};
@@ -157,11 +157,11 @@ static void test_islands(void **state)
     struct env_facts f = facts_of(&c);
     struct env_plan plan;
 
-    f.islands = ENV_ISLANDS_ONE;
+    f.is_one_island = true;
     plan = plan_of(&f, nothing);
     check_unneeded(&plan, "NCCL_IB_DISABLE", "island");
     check_unneeded(&plan, "UCX_NET_DEVICES", "island");
-    f.islands = ENV_ISLANDS_SEVERAL;
+    f.is_one_island = false;
     f.has_infiniband = false;
     plan = plan_of(&f, nothing);
     check_unneeded(&plan, "NCCL_IB_DISABLE", "no InfiniBand");
@@ -232,7 +232,7 @@ static void test_island_lan(void **state)
     plan = plan_of(&facts, nothing);
     check_set(&plan, "WEFT_ISLAND_IFNAME", "eth0");
     check_set(&plan, "NCCL_SOCKET_IFNAME", "=weft0");
-    facts.islands = ENV_ISLANDS_ONE;
+    facts.is_one_island = true;
     plan = plan_of(&facts, nothing);
     check_set(&plan, "NCCL_SOCKET_IFNAME", "=eth0");
     check_set(&plan, "GLOO_SOCKET_IFNAME", "weft0");
@@ -265,7 +265,7 @@ static void test_theirs_stays(void **state)
         assert_int_equal(strlen(entry->note) > 0, entry->verdict == ENV_VERDICT_HURTS);
         assert_string_equal(entry->value, look_up((void *)theirs, entry->name));
     }
-    f.islands = ENV_ISLANDS_ONE;
+    f.is_one_island = true;
     plan = plan_of(&f, theirs);
     assert_int_equal(env_plan_find(&plan, "NCCL_IB_DISABLE")->verdict, ENV_VERDICT_KEPT);
 }

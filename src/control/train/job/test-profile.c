@@ -31,13 +31,13 @@ static const char *look_up(void *ctx, const char *name)
     return NULL;
 }
 
-static void make_plan(struct env_plan *ret, const struct fabric_facts *fabric,
-    enum env_islands islands, const char *const *theirs)
+static void make_plan(struct env_plan *ret, const struct fabric_facts *fabric, bool is_one_island,
+    const char *const *theirs)
 {
     const struct env_facts facts = {
         .interface = "weft0",
         .address4 = "10.42.0.7",
-        .islands = islands,
+        .is_one_island = is_one_island,
         .has_infiniband = fabric->n_devices > 0,
         .fabric = fabric,
         .theirs = (char *const *)theirs,
@@ -79,10 +79,10 @@ static void check_machine(const char *name)
 
     machines_read(&facts, name);
     str_addf(&out, "profile %s\n\n== inside one island\n", profile_of(&facts)->name);
-    make_plan(&plan, &facts, ENV_ISLANDS_ONE, NULL);
+    make_plan(&plan, &facts, true, NULL);
     add_plan(&out, &plan);
     str_add(&out, "\n== across islands\n");
-    make_plan(&plan, &facts, ENV_ISLANDS_SEVERAL, NULL);
+    make_plan(&plan, &facts, false, NULL);
     add_plan(&out, &plan);
     machines_compare(name, "env", str_text(&out));
     str_deinit(&out);
@@ -209,7 +209,7 @@ static void test_theirs(void **state)
     static struct env_plan plan;
 
     machines_read(&facts, "on-prem-ib");
-    make_plan(&plan, &facts, ENV_ISLANDS_ONE, theirs);
+    make_plan(&plan, &facts, true, theirs);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct env_entry *entry = env_plan_find(&plan, rows[i].name);
 

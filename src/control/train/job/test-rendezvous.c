@@ -412,7 +412,6 @@ static void test_an_earlier_command_of_this_node_is_lost(void **state)
 /* What is printed is bounded, and has only names in it. */
 static void test_who_is_named(void **state)
 {
-    static const struct rendezvous_word word = {.command = "00ff", .every_s = 3};
     static const struct {
         const char *presence;
         const char *lost;
@@ -434,7 +433,8 @@ static void test_who_is_named(void **state)
         struct str ended = STR_NULL;
 
         said_agent_start(&a);
-        assert_int_equal(rendezvous_say(a.path, "job", &m, &word, &p), RENDEZVOUS_STATE_SAME);
+        assert_int_equal(
+            rendezvous_say(a.path, "job", &m, "00ff", 3, false, &p), RENDEZVOUS_STATE_SAME);
         said_agent_end(&a);
         rendezvous_format_nodes(&lost, &p.lost);
         rendezvous_format_nodes(&ended, &p.ended);
@@ -447,7 +447,6 @@ static void test_who_is_named(void **state)
 
 static void test_how_long_they_are_silent(void **state)
 {
-    static const struct rendezvous_word word = {.command = "00ff", .every_s = 3};
     static const struct {
         const char *answer;
         nsec_t silent_for;
@@ -464,7 +463,8 @@ static void test_how_long_they_are_silent(void **state)
         struct rendezvous_presence p;
 
         said_agent_start(&a);
-        assert_int_equal(rendezvous_say(a.path, "job", &m, &word, &p), RENDEZVOUS_STATE_SAME);
+        assert_int_equal(
+            rendezvous_say(a.path, "job", &m, "00ff", 3, false, &p), RENDEZVOUS_STATE_SAME);
         said_agent_end(&a);
         assert_true(p.silent_for == cases[i].silent_for);
     }

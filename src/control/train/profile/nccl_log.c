@@ -500,12 +500,6 @@ static int nccl_vars_compare(const void *name, const void *var)
     return strcmp(name, ((const struct nccl_var *)var)->name);
 }
 
-/* What is known of the variable; NULL: no version has it. */
-static const struct nccl_var *nccl_var_find(const char *name)
-{
-    return bsearch(name, vars, COUNT(vars), sizeof(*vars), nccl_vars_compare);
-}
-
 static const char *find_instead(const char *name)
 {
     for (size_t i = 0; i < COUNT(replaced); i++)
@@ -590,7 +584,7 @@ static enum nccl_verdict nothing(
 enum nccl_verdict nccl_var_assess(
     const char *name, const char *value, unsigned nccl, char note[static NCCL_NOTE_MAX])
 {
-    const struct nccl_var *var = nccl_var_find(name);
+    const struct nccl_var *var = bsearch(name, vars, COUNT(vars), sizeof(*vars), nccl_vars_compare);
 
     if (strncmp(name, "NCCL_", 5) != 0 || nccl_var_owner(name))
         return assess_value(name, value, note);

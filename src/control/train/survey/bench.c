@@ -480,8 +480,9 @@ void bench_sweep(struct survey *s, struct sweep *ret)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_options *opt,
-    struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N])
+int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
+    uint64_t allreduce_bytes, struct bench_pair *more,
+    struct bench_allreduce allreduce[static ORDER_ALGORITHM_N])
 {
     struct bench_work w = {.s = s,
         .plan = plan,
@@ -494,14 +495,14 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
 
     if (r == 0) {
         ask_all(&w, ORDER_BOTH, order_overlay, take_both);
-        if (opt->underlay)
+        if (underlay)
             open_ports(&w);
-        for (unsigned i = 0; opt->underlay && i < (plan->streams > 1 ? 4 : 2); i++) {
+        for (unsigned i = 0; underlay && i < (plan->streams > 1 ? 4 : 2); i++) {
             w.many = i >= 2;
             ask_all(&w, i % 2 == 0 ? ORDER_OUT : ORDER_IN, order_raw, take_raw);
         }
-        for (unsigned i = 0; opt->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
-            measure_allreduce(s, opt->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
+        for (unsigned i = 0; allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
+            measure_allreduce(s, allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }
     free(w.has_port);
     free(w.measured);

@@ -161,15 +161,11 @@ int bench_history_encode(const char *state_dir, json_t **ret, struct err *e);
  * throughput on the underlay, and all-reduce.
  */
 
-/** What is to be measured besides the survey and both directions at the same time. */
-struct bench_options {
-    bool underlay;            /* throughput on the underlay, where the peer can be reached on it */
-    uint64_t allreduce_bytes; /* size of the vector; 0: no all-reduce */
-};
-
 /**
  * bench_run() - measure what a survey does not; call it after survey_run()
  * @plan:	the one that was given to survey_run()
+ * @underlay:	throughput on the underlay, too, where the peer can be reached on it
+ * @allreduce_bytes:	size of the vector; 0: no all-reduce
  * @more:	one for each pair of the survey, all zero; filled in
  * @allreduce:	one for each algorithm, all zero; filled in
  *
@@ -177,8 +173,9 @@ struct bench_options {
  *
  * Return: 0 or -ENOMEM.
  */
-int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_options *opt,
-    struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N]);
+int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
+    uint64_t allreduce_bytes, struct bench_pair *more,
+    struct bench_allreduce allreduce[static ORDER_ALGORITHM_N]);
 
 /**
  * bench_matrix() - what a survey and bench_run() have measured, as the matrix that a plan is made

@@ -19,6 +19,9 @@
 #include "train/names/members.h"
 
 /* The highest bus bandwidth, GB/s; 0: nothing was measured. */
+static const char *const verdict_names[] = {
+    [VERDICT_PASS] = "pass", [VERDICT_FAIL] = "fail", [VERDICT_NONE] = "none"};
+
 static double sweep_best(const struct sweep *s)
 {
     double best = 0;
@@ -51,11 +54,6 @@ void sweep_assess(struct sweep *s, const struct fabric_report *machine, double r
     str_deinit(&out);
 }
 
-static const char *verdict_name(enum verdict v)
-{
-    return v == VERDICT_PASS ? "pass" : v == VERDICT_FAIL ? "fail" : "none";
-}
-
 json_t *sweep_encode(const struct sweep *s)
 {
     json_t *sizes;
@@ -72,7 +70,7 @@ json_t *sweep_encode(const struct sweep *s)
         "bestBusGBps", sweep_best(s), "leastBusGBps",
         s->has_expectation ? json_real(s->expected.least) : json_null(), "usualBusGBps",
         s->has_expectation ? json_real(s->expected.usual) : json_null(), "verdict",
-        verdict_name(s->verdict), "text", s->text);
+        verdict_names[s->verdict], "text", s->text);
 }
 
 void sweep_format(const struct sweep *s, struct str *out)
@@ -343,14 +341,14 @@ static int open_hostfile(const struct str *hosts, struct err *e)
     return fd;
 }
 
-static int run_with(
-    const struct sweep_nccl *what, const struct run *run, struct sweep *ret, struct err *e)
+static int run_with(const char *command, const struct members *members, const struct run *run,
+    struct sweep *ret, struct err *e)
 {
     static const char *const options[] = {"-b", "8", "-e", "1G", "-f", "2", "-g"};
-    const char *command = what->command ? what->command : sweep_nccl_find();
-    _cleanup_(freep) char *copy = strdup(command ? command : PROGRAM);
+    const char *found = command ? command : sweep_nccl_find();
+    _cleanup_(freep) char *copy = strdup(found ? found : PROGRAM);
     _cleanup_(str_deinit) struct str hosts = STR_NULL;
-    unsigned n_slots = members_hostfile(what->members, &hosts);
+    unsigned n_slots = members_hostfile(members, &hosts);
     struct arguments a = {.n = 0};
     _cleanup_(closep) int fd = open_hostfile(&hosts, e);
     char hostfile[48];
@@ -371,17 +369,18 @@ static int run_with(
     return run_it(&a, ret, e);
 }
 
-int sweep_nccl_run(const struct sweep_nccl *what, struct sweep *ret, struct err *e)
+int sweep_nccl_run(const char *command, const char *socket_path, const struct members *members,
+    struct sweep *ret, struct err *e)
 {
     static struct run run; /* large */
     char *words[] = {(char *)"mpirun", NULL};
-    const struct run_options opt = {.socket_path = what->socket_path, .words = words};
+    const struct run_options opt = {.socket_path = socket_path, .words = words};
     int r = run_prepare(&run, &opt, e);
 
     if (r != 0)
         return r;
     ret->crosses = !run.uses_fabric;
-    return run_with(what, &run, ret, e);
+    return run_with(command, members, &run, ret, e);
 }
 
 /* ==== is it what such a machine gives? ======================================================= */

@@ -16,6 +16,7 @@
 
 struct err;
 struct fabric_report;
+struct members;
 
 /*
  * What all_reduce_perf of nccl-tests has printed.
@@ -133,23 +134,19 @@ void sweep_format(const struct sweep *s, struct str *out);
  * person's to set up. The hostfile, the variables of NCCL and those of mpirun are made here.
  */
 
-/** What to run. Pointers are borrowed. */
-struct sweep_nccl {
-    const char *command; /* path of all_reduce_perf, or a command with blanks that runs it, such as
-                            one in a container; NULL: sweep_nccl_find() */
-    const char *socket_path; /* the agent's */
-    const struct members *members;
-};
-
 /** sweep_nccl_find() - where all_reduce_perf is: in PATH or where images have it; NULL: nowhere. */
 const char *sweep_nccl_find(void);
 
 /**
  * sweep_nccl_run() - run it
+ * @command:	path of all_reduce_perf, or a command with blanks that runs it, such as one in a
+ *		container; NULL: sweep_nccl_find()
+ * @socket_path:	the agent's
  * @ret:	all zero; its sizes are filled in, and what NCCL's log has said
  *
  * Blocks for some minutes, and for a quarter of an hour at most.
  *
  * Return: 0; or non-zero with words: it could not be run, or it has printed no size.
  */
-int sweep_nccl_run(const struct sweep_nccl *what, struct sweep *ret, struct err *e);
+int sweep_nccl_run(const char *command, const char *socket_path, const struct members *members,
+    struct sweep *ret, struct err *e);

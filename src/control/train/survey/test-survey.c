@@ -194,14 +194,13 @@ static void test_bench(void **state)
     struct site *site = *state;
     struct survey_plan plan = plan_for(site);
     struct bench_allreduce allreduce[ORDER_ALGORITHM_N] = {{.bytes = 0}};
-    struct bench_options opt = {.underlay = false, .allreduce_bytes = 1000003};
     struct bench_pair more[NODES] = {{.has_both = false}};
     struct survey s = SURVEY_NULL;
     struct err e = ERR_NULL;
 
     assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
     assert_int_equal(survey_run(&s, &plan), 0);
-    assert_int_equal(bench_run(&s, &plan, &opt, more, allreduce), 0);
+    assert_int_equal(bench_run(&s, &plan, false, 1000003, more, allreduce), 0);
     for (size_t i = 0; i < s.n_pairs; i++) {
         assert_true(more[i].has_both);
         assert_true(more[i].both.out.bits_per_s > 0 && more[i].both.in.bits_per_s > 0);
@@ -274,7 +273,7 @@ static void test_absent_member(void **state)
  */
 static void make_silent(struct site *site, size_t i, int ret_fds[static 3])
 {
-    struct endpoint ep = {.addr = site->addresses[i], .port = site->port};
+    struct endpoint ep = {.addr = site->members[i].address, .port = site->port};
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, &ep);
     int one = 1;
@@ -301,7 +300,7 @@ static void test_silent_member(void **state)
     int fds[3];
 
     make_silent(site, 1, fds);
-    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
     assert_true(s.nodes[0].present);
     assert_false(s.nodes[1].present);
     assert_string_equal(s.nodes[1].why, "it does not answer");

@@ -45,7 +45,8 @@ static void print_result(const struct leave_result *f)
     (void)printf("Left the network %s; the interface %s is gone.\n", f->network, f->interface);
     if (!f->has_reported_hub)
         (void)printf(
-            "The hub could not be told (%s): weft node rm removes the node there.\n", f->why);
+            "The hub could not be told (%s): \"weft node rm %s\" removes the node there.\n", f->why,
+            f->node);
     if (f->names_why[0] != '\0')
         (void)printf("The nodes' names are still in " HOSTS_FILE_DEFAULT
                      ", between \"# weft begin %s\" and \"# weft end %s\" (%s).\n",
@@ -64,6 +65,7 @@ static void take_result(struct leave_result *f, const json_t *answer)
     *f =
         (struct leave_result){.has_reported_hub = json_is_true(json_object_get(answer, "hubTold"))};
     take_text(f->network, sizeof(f->network), answer, "network");
+    take_text(f->node, sizeof(f->node), answer, "node");
     take_text(f->interface, sizeof(f->interface), answer, "interface");
     take_text(f->why, sizeof(f->why), answer, "why");
     take_text(f->hosts_owner, sizeof(f->hosts_owner), answer, "hostsOwner");

@@ -145,10 +145,11 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         r == 0 ? "" : ", but the hub could not be told: ", r == 0 ? "" : err_text(&unheard));
     agent_core_finish(a, AGENT_END_LEFT);
     response_json(rs, 200,
-        json_pack("{s:s, s:s, s:b, s:s, s:s, s:s}", "network", a->snapshot.network.meta.name,
-            "interface", a->state.interface, "hubTold", (int)(r == 0), "why",
-            r == 0 ? "" : err_text(&unheard), "hostsOwner", hosts_owner(&a->state.snapshot, owner),
-            "namesWhy", names.code == 0 ? "" : err_text(&names)));
+        json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:s}", "network", a->snapshot.network.meta.name,
+            "node", a->snapshot.self, "interface", a->state.interface, "hubTold", (int)(r == 0),
+            "why", r == 0 ? "" : err_text(&unheard), "hostsOwner",
+            hosts_owner(&a->state.snapshot, owner), "namesWhy",
+            names.code == 0 ? "" : err_text(&names)));
 }
 
 static void post_down(void *ctx, const struct request *rq, struct response *rs)

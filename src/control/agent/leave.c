@@ -248,6 +248,7 @@ static int load_state(const char *state_dir, struct state *st, int *ret_lock_fd,
     *ret = (struct leave_result){0};
     (void)snprintf(
         ret->network, sizeof(ret->network), "%.*s", NAME_MAX_LEN, st->snapshot.network.meta.name);
+    (void)snprintf(ret->node, sizeof(ret->node), "%s", st->snapshot.self);
     (void)snprintf(ret->interface, sizeof(ret->interface), "%s", st->interface);
     return 0;
 }

@@ -65,6 +65,7 @@ int leave_by_token(const struct x25519_secret *secret, const struct token *token
 /** What has been done for a node whose agent does not run. */
 struct leave_result {
     char network[NAME_MAX_LEN + 1];
+    char node[NAME_MAX_LEN + 1]; /* what it was called there */
     char interface[STATE_INTERFACE_MAX];
     bool has_reported_hub; /* the hub has been told that the node leaves */
     char why[256];         /* why it has not; "" if it has */

@@ -362,6 +362,7 @@ static void test_it_leaves(void **state)
     assert_true(json_is_false(json_object_get(answer, "hubTold")));
     assert_string_not_equal(json_string_value(json_object_get(answer, "why")), "");
     assert_string_equal(json_string_value(json_object_get(answer, "network")), "default");
+    assert_string_equal(json_string_value(json_object_get(answer, "node")), "n2");
     assert_string_equal(json_string_value(json_object_get(answer, "interface")), "weft0");
     json_decref(answer);
     wait_for_end(ENDED + AGENT_END_LEFT);

@@ -66,7 +66,7 @@ def test_leave_without_hub(site: Pair, agent_runs: bool) -> None:
         site.n1.agent.kill9()
     said = site.n1.run("leave").out
     assert "The hub could not be told" in said
-    assert "weft node rm" in said
+    assert '"weft node rm n1" removes the node there' in said
     assert_nothing_left(site.n1)
 
 

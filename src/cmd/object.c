@@ -142,11 +142,10 @@ static void print_edges(const json_t *answer)
     static const char *const head[] = {
         "EDGE", "STATE", "AGENT A", "AGENT B", "PROBE A>B", "PROBE B>A", "WHY"};
     json_int_t left_out = json_integer_value(json_object_get(answer, "leftOut"));
-    struct table t;
+    struct table t = {.n_columns = sizeof(head) / sizeof(*head)};
     const json_t *row;
     size_t i;
 
-    table_init(&t, sizeof(head) / sizeof(*head));
     for (i = 0; i < sizeof(head) / sizeof(*head); i++)
         table_add(&t, "%s", head[i]);
     json_array_foreach(json_object_get(answer, "edges"), i, row) {
@@ -165,11 +164,10 @@ static void print_edges(const json_t *answer)
 
 static void print_events(const json_t *answer)
 {
-    struct table t;
+    struct table t = {.n_columns = 4};
     const json_t *event;
     size_t i;
 
-    table_init(&t, 4);
     table_add(&t, "TIME");
     table_add(&t, "TYPE");
     table_add(&t, "OBJECT");

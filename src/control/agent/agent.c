@@ -111,7 +111,7 @@ static void on_snapshot_change(struct agent *a, bool is_status, nsec_t now)
     snapshot_cache_on_change(&a->cache, is_status, now);
     node_names_request(&a->names, now + NAMES_DELAY);
     path_driver_set_snapshot(a->paths, &a->snapshot, now);
-    poll_plan_on_change(&a->poll);
+    a->poll.has_changes = true;
 }
 
 /* Has that hub forgotten what it relayed, since it was started anew? What a hub said of its run
@@ -135,6 +135,19 @@ static bool is_known(void *ctx, uint64_t *ret_boot, uint64_t *ret_revision)
     *ret_boot = a->snapshot.boot;
     *ret_revision = a->snapshot.revision;
     return true;
+}
+
+/* Does @ev change no more than the status of a node that @s has? That is so when the object has the
+ * resourceVersion that @s has of it: what a node reports does not raise it. */
+static bool is_status_alone(const struct watch_event *ev, const struct snapshot *s)
+{
+    const struct node *held;
+
+    if (ev->kind != WATCH_EVENT_PUT || ev->object.kind != &node_kind)
+        return false;
+    held = snapshot_find_node(s, ev->object.node.meta.name);
+    return held && held->meta.resource_version != 0 &&
+           held->meta.resource_version == ev->object.node.meta.resource_version;
 }
 
 static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e)
@@ -162,7 +175,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     }
     hub->refused = (struct err)ERR_NULL;
     boot = a->snapshot.boot;
-    is_status = a->cluster || watch_event_is_status(ev, &a->snapshot);
+    is_status = a->cluster || is_status_alone(ev, &a->snapshot);
     /* Where the cluster says who is in the network, hubs only say how nodes are reached. */
     if (a->cluster)
         r = cluster_merge_hub(&a->snapshot, &a->hub_said, ev, &has_changed, e);
@@ -201,7 +214,7 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
         log_warning("the cluster: %zu resources are passed over, one because of this: %s",
             ev->skips.n, err_text(&ev->skips.first));
     r = snapshot_cache_check_event(&a->state, ev, &e);
-    is_status = watch_event_is_status(ev, &a->snapshot);
+    is_status = is_status_alone(ev, &a->snapshot);
     if (r == 0) {
         cluster_merge_cluster(
             &a->snapshot, &a->hub_said, ev, kept, hub_link_is_heard(a->hubs.serving->link));
@@ -268,7 +281,7 @@ static void on_routes(void *ctx)
 {
     struct agent *a = ctx;
 
-    poll_plan_on_change(&a->poll);
+    a->poll.has_changes = true;
     pass_plan_request(&a->pass, clock_now());
 }
 
@@ -397,7 +410,7 @@ static void start_link_watch(struct life *l)
 
     if (r == 0) {
         /* One that is not there yet is found by its name when it appears. */
-        link_watch_adopt(&l->link, interface);
+        (void)snprintf(l->link.adopts, sizeof(l->link.adopts), "%s", interface);
         (void)link_watch_find(&l->link, interface, -1);
     }
     if (r < 0) {

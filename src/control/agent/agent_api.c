@@ -30,7 +30,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .names = &a->names,
         .clock = &a->time,
         .engine =
-            a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
+            a->reconcile.engine ? engine_kind_names[engine_kind_of(a->reconcile.engine)] : NULL,
         .fabric = node_fabric_report(a->fabric),
         .foreign_at = a->foreign_at,
         .keepalive = &a->keepalive.probe.plan,
@@ -185,7 +185,7 @@ static void post_engine(void *ctx, const struct request *rq, struct response *rs
     else
         response_json(rs, 200,
             json_pack("{s:s, s:s, s:b}", "interface", a->state.interface, "engine",
-                engine_kind_name(engine_kind_of(a->reconcile.engine)), "renewed", (int)(r == 0)));
+                engine_kind_names[engine_kind_of(a->reconcile.engine)], "renewed", (int)(r == 0)));
 }
 
 /* ---- jobs: the hub answers ------------------------------------------------------------------ */

@@ -56,7 +56,7 @@ static void use_serving_hub(struct agent *a, nsec_t now)
     job_calls_set_hub(&a->jobs, serving->link);
     if (node && node->hub)
         path_driver_use_hub(a->paths, node, now);
-    poll_plan_on_change(&a->poll);
+    a->poll.has_changes = true;
 }
 
 struct hub_link *agent_core_find_link(void *ctx, const char *name)
@@ -216,8 +216,9 @@ static void log_pass(struct agent *a, const struct reconcile_result *result, nse
         log_info("UDP port %u is free again, and %s listens on it", a->state.listen_port,
             a->state.interface);
     if (result->opened) {
-        log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
-            a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
+        log_info("the %s engine runs %s%s%s",
+            engine_kind_names[engine_kind_of(a->reconcile.engine)], a->state.interface,
+            a->reconcile.why[0] ? ": " : "", a->reconcile.why);
         log_offloads(a);
     }
     if (result->n_changes > 0)

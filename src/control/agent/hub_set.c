@@ -311,25 +311,24 @@ static void poll_hub(struct hub_set *hs, struct agent_hub *hub, const struct hub
         .has_route = facts->has_route,
         .has_route_ctx = facts->has_route_ctx};
     struct hub_health_actions health = hub_health_poll(&hub->health, &seen);
-    struct hub_transport_io_view view = {.hub = {.silent_since = hub->health.silent_since,
-                                             .lockout = facts->lockout,
-                                             .endpoints = &hub->health.endpoints},
-        .node = seen.hub,
-        .listen_port = facts->listen_port};
+    struct hub_transport_view view = {.silent_since = hub->health.silent_since,
+        .lockout = facts->lockout,
+        .endpoints = &hub->health.endpoints};
     struct hub_transport_io_result result;
 
     act_on_health(hs, hub, &health, actions, facts->now);
     if (hub->is_seen) {
-        view.hub.heard_at = hub->seen.endpoint;
-        view.hub.rx_bytes = hub->seen.facts.rx_bytes;
-        view.hub.handshake_at = hub->seen.handshake_at;
+        view.heard_at = hub->seen.endpoint;
+        view.rx_bytes = hub->seen.facts.rx_bytes;
+        view.handshake_at = hub->seen.handshake_at;
     }
     /* What arrives from the hub does not prove that the hub hears this node. */
-    if (view.hub.silent_since == 0 && facts->has_engine && hub == hs->serving) {
-        view.hub.silent_since = hub_link_unheard(hub->link, &view.hub.is_late, facts->now);
-        view.hub.is_suspect = view.hub.silent_since != 0;
+    if (view.silent_since == 0 && facts->has_engine && hub == hs->serving) {
+        view.silent_since = hub_link_unheard(hub->link, &view.is_late, facts->now);
+        view.is_suspect = view.silent_since != 0;
     }
-    result = hub_transport_io_poll(&hub->transport, &view, facts->now);
+    result =
+        hub_transport_io_poll(&hub->transport, &view, seen.hub, facts->listen_port, facts->now);
     act_on_transport(hs, hub, &result, actions, facts->now);
 }
 

@@ -85,7 +85,7 @@ static json_t *encode_request(
     base64url_encode(options->token->secret.b, sizeof(options->token->secret.b), secret);
     json = json_pack("{s:s, s:s, s:s*, s:o, s:s, s:o*, s:b, s:b}", "secret", secret, "publicKey",
         x25519_public_format(public, key), "name", name, "labels", encode_labels(options), "engine",
-        engine_kind_name(options->engine), "routes",
+        engine_kind_names[options->engine], "routes",
         options->routes && options->routes->n ? subnets_encode(options->routes) : NULL, "peers", 0,
         "dryRun", options->is_dry_run);
     secret_wipe(secret, sizeof(secret));

@@ -213,7 +213,7 @@ static json_t *encode_node(const struct node_report_facts *facts)
     bool is_user = facts->engine == ENGINE_KIND_USERSPACE;
 
     return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:O*}", "engine",
-        facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_name(facts->engine), "version",
+        facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine], "version",
         version_text, "hostname", facts->hostname, "candidates",
         path_report_encode_candidates(facts->self), "paths", path_report_encode_facts(facts->self),
         "aead", is_user ? node_speeds_encode(facts->speeds) : NULL, "fabric",

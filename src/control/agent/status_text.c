@@ -115,10 +115,9 @@ static void format_table(struct str *out, const char *const head[], unsigned n_c
     const json_t *items, row_fn add_row)
 {
     const json_t *item;
-    struct table t;
+    struct table t = {.n_columns = n_columns};
     size_t index;
 
-    table_init(&t, n_columns);
     for (unsigned i = 0; i < n_columns; i++)
         table_add(&t, "%s", head[i]);
     json_array_foreach(items, index, item)

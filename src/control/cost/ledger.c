@@ -382,10 +382,9 @@ static void format_lines(struct str *out, const json_t *lines, const char *field
 {
     bool are_edges = strcmp(field, "from") == 0;
     const json_t *line;
-    struct table t;
+    struct table t = {.n_columns = are_edges ? 6 : 4};
     size_t i;
 
-    table_init(&t, are_edges ? 6 : 4);
     table_add(&t, "%s", head);
     if (are_edges) {
         table_add(&t, "TO");

@@ -9,19 +9,15 @@
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"
 
-static const char *const kind_names[] = {"auto", "userspace", "kernel"};
+const char *const engine_kind_names[] = {"auto", "userspace", "kernel"};
 
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == ENGINE_KIND_N, "a name each");
-
-const char *engine_kind_name(enum engine_kind kind)
-{
-    return kind_names[kind];
-}
+_Static_assert(
+    sizeof(engine_kind_names) / sizeof(*engine_kind_names) == ENGINE_KIND_N, "a name each");
 
 int engine_kind_parse(enum engine_kind *ret, const char *text, struct err *e)
 {
     for (unsigned i = 0; i < ENGINE_KIND_N; i++)
-        if (strcmp(text, kind_names[i]) == 0) {
+        if (strcmp(text, engine_kind_names[i]) == 0) {
             *ret = i;
             return 0;
         }
@@ -119,7 +115,7 @@ int engine_retire(struct engine *engine, struct err *e)
     if (engine->ops->retire)
         return engine->ops->retire(engine, e);
     return err_set(e, ENGINE_E_UNSUPPORTED, "the %s engine is not a process",
-        engine_kind_name(engine_kind_of(engine)));
+        engine_kind_names[engine_kind_of(engine)]);
 }
 
 int engine_open_frames(

@@ -72,8 +72,8 @@ struct engine {
     const struct engine_ops *ops;
 };
 
-/** engine_kind_name() - "auto", "userspace", "kernel". */
-const char *engine_kind_name(enum engine_kind kind);
+/** "auto", "userspace", "kernel". */
+extern const char *const engine_kind_names[];
 
 /** engine_kind_parse() - 0, or -EINVAL with words. */
 int engine_kind_parse(enum engine_kind *ret, const char *text, struct err *e);

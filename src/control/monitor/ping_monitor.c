@@ -294,9 +294,8 @@ static void add_reachability(struct table *t, const struct reachability *r, nsec
 void ping_monitor_format(const struct ping_monitor *p, nsec_t now, struct str *out)
 {
     bool v6 = p->fd[PING_MONITOR_V6] >= 0;
-    struct table t;
+    struct table t = {.n_columns = v6 ? 5 : 3};
 
-    table_init(&t, v6 ? 5 : 3);
     table_add(&t, "NODE");
     table_add(&t, "IPV4");
     table_add(&t, "LOSS");

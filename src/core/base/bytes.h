@@ -109,10 +109,7 @@ static inline struct le64 le64_make(uint64_t v)
 /* The same at a place inside a packet. */
 static inline uint16_t be16_load(const uint8_t *p)
 {
-    struct be16 v;
-
-    memcpy(&v, p, sizeof(v));
-    return be16_get(v);
+    return (uint16_t)(p[0] << 8 | p[1]);
 }
 
 static inline uint32_t be32_load(const uint8_t *p)

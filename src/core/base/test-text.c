@@ -154,10 +154,9 @@ static void test_base64url_refusals(void **state)
 /* Each column is as wide as its widest cell, the last one as each cell is; whole rows alone. */
 static void test_table(void **state)
 {
-    struct table t;
+    struct table t = {.n_columns = 3};
     struct str out = STR_NULL;
 
-    table_init(&t, 3);
     table_format(&t, &out);
     assert_string_equal(str_text(&out), "");
     table_add(&t, "NAME");
@@ -177,11 +176,10 @@ static void test_table(void **state)
 /* There is no end of rows. */
 static void test_a_long_table(void **state)
 {
-    struct table t;
+    struct table t = {.n_columns = 2};
     struct str out = STR_NULL;
     const char *line;
 
-    table_init(&t, 2);
     for (unsigned i = 0; i < 1000; i++) {
         table_add(&t, "%u", i);
         table_add(&t, "%u", 2 * i);

@@ -376,11 +376,6 @@ size_t text_cut(const char *text, size_t len, size_t max)
 
 /* ---- columns ---- */
 
-void table_init(struct table *t, unsigned n_columns)
-{
-    *t = (struct table){.n_columns = n_columns};
-}
-
 void table_deinit(struct table *t)
 {
     for (size_t i = 0; i < t->n; i++)

@@ -122,9 +122,6 @@ struct table {
     bool failed; /* no memory for some of it */
 };
 
-/** table_init() - empty. */
-void table_init(struct table *t, unsigned n_columns);
-
 /** table_deinit() - release. */
 void table_deinit(struct table *t);
 

@@ -44,11 +44,6 @@ void stream_frame_put(struct writer *out, const uint8_t *datagrams, size_t len, 
     }
 }
 
-void stream_frame_put_heartbeat(struct writer *out)
-{
-    writer_be16(out, 0);
-}
-
 /* ---- who may open one ---- */
 
 static const char label[] = "weft stream 1";

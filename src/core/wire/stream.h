@@ -51,9 +51,6 @@ size_t stream_frame_size(size_t len, size_t seg);
  */
 void stream_frame_put(struct writer *out, const uint8_t *datagrams, size_t len, size_t seg);
 
-/** stream_frame_put_heartbeat() - an empty frame. */
-void stream_frame_put_heartbeat(struct writer *out);
-
 /*
  * How a member shows at the hub's public API who it is, to open a stream.
  *

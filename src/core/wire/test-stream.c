@@ -20,7 +20,7 @@ static void test_frames(void **state)
 
     assert_int_equal(stream_frame_size(5, 3), 9);
     stream_frame_put(&out, (const uint8_t *)"abcde", 5, 3);
-    stream_frame_put_heartbeat(&out);
+    writer_be16(&out, 0);
     assert_int_equal(writer_len(&out), sizeof(expected));
     assert_memory_equal(buf, expected, sizeof(expected));
     in = reader_make(buf, sizeof(expected));

@@ -172,9 +172,10 @@ static void unwatch(struct device *d)
 /* The link left the namespace where it was last seen: deleted, or moved to another. */
 static void follow_link(struct device *d)
 {
+    char name[IFNAMSIZ];
     int r;
 
-    if (!tun_exists(&d->tun)) {
+    if (tun_name(&d->tun, name) != 0) {
         d->link.is_gone = true;
         if (d->link.is_up)
             link_down(d);

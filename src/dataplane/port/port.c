@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/err.h"
 #include "os/clock.h"
@@ -98,7 +99,8 @@ static void *control_main(void *arg)
     nsec_t due = 0; /* at once: there may be deadlines from before */
     bool busy;
 
-    thread_set_nice(CONTROL_NICE);
+    /* On Linux it is a thread's, and 0 means the caller. It takes CAP_SYS_NICE. */
+    (void)setpriority(PRIO_PROCESS, 0, CONTROL_NICE);
     (void)pthread_mutex_lock(&p->lock);
     while (!atomic_load(&p->is_stopping)) {
         if (loop_wait(&p->loop, &p->lock, due))

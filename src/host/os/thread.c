@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -221,12 +220,6 @@ int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *),
         return -r;
     *ret = t;
     return 0;
-}
-
-void thread_set_nice(int nice)
-{
-    /* On Linux it is a thread's, and 0 means the caller. */
-    (void)setpriority(PRIO_PROCESS, 0, nice);
 }
 
 /* ---- SCHED_BATCH ---- */

@@ -94,13 +94,6 @@ int cpulist_confine(const struct cpulist *l, struct err *e);
  */
 int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *), void *arg);
 
-/**
- * thread_set_nice() - the calling thread's share of the processor, as nice(1) has it
- *
- * Below 0 it takes CAP_SYS_NICE; without it the share stays what it is.
- */
-void thread_set_nice(int nice);
-
 /*
  * A thread that does not preempt whoever woke it (SCHED_BATCH)
  *

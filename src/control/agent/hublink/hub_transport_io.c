@@ -438,22 +438,23 @@ struct hub_transport_io_result hub_transport_io_run(struct hub_transport_io *io,
     return result;
 }
 
-struct hub_transport_io_result hub_transport_io_poll(
-    struct hub_transport_io *io, const struct hub_transport_io_view *view, nsec_t now)
+struct hub_transport_io_result hub_transport_io_poll(struct hub_transport_io *io,
+    const struct hub_transport_view *view, const struct node *node, uint16_t listen_port,
+    nsec_t now)
 {
-    if (!view->node || !io->is_running)
+    if (!node || !io->is_running)
         return (struct hub_transport_io_result){.n_answered = 0};
-    hub_api_list_make(&io->api, io->hub_api, view->node->hub);
+    hub_api_list_make(&io->api, io->hub_api, node->hub);
     if (io->stream) {
         (void)pthread_mutex_lock(&io->stream->lock);
         io->stream->api = io->api;
         (void)pthread_mutex_unlock(&io->stream->lock);
     }
-    io->hub_address = view->node->address4;
-    io->hub_key = view->node->key;
-    io->listen_port = view->listen_port;
+    io->hub_address = node->address4;
+    io->hub_key = node->key;
+    io->listen_port = listen_port;
     see_stream(io);
-    hub_transport_poll(&io->transport, &view->hub, &io->now, now);
+    hub_transport_poll(&io->transport, view, &io->now, now);
     return hub_transport_io_run(io, now);
 }
 

@@ -20,13 +20,6 @@
 #include "crypto/x25519.h"
 #include "os/log.h"
 
-/** What the agent sees of the hub. Borrowed for the call. */
-struct hub_transport_io_view {
-    struct hub_transport_view hub;
-    const struct node *node; /* the hub; NULL: there is none, and nothing is done */
-    uint16_t listen_port;    /* WireGuard's, host order; 0: not known yet */
-};
-
 /** What the owner has to act upon. */
 struct hub_transport_io_result {
     bool has_changed; /* hub_transport_io_endpoint() is another one: tell the engine */
@@ -70,8 +63,9 @@ void hub_transport_io_init(struct hub_transport_io *io, struct uv_loop_s *loop,
 void hub_transport_io_stop(struct hub_transport_io *io);
 
 /** hub_transport_io_poll() - at least each second, unless hub_transport_io_is_settled(). */
-struct hub_transport_io_result hub_transport_io_poll(
-    struct hub_transport_io *io, const struct hub_transport_io_view *view, nsec_t now);
+struct hub_transport_io_result hub_transport_io_poll(struct hub_transport_io *io,
+    const struct hub_transport_view *view, const struct node *node, uint16_t listen_port,
+    nsec_t now);
 
 /** hub_transport_io_run() - when @io->due_at has come. */
 struct hub_transport_io_result hub_transport_io_run(struct hub_transport_io *io, nsec_t now);

@@ -118,15 +118,6 @@ void route_guard_format(
     str_add(out, "}\n");
 }
 
-static int route_guard_put(
-    const char *interface, const struct subnets *routes, bool masquerades, struct err *e)
-{
-    _cleanup_(str_deinit) struct str body = STR_NULL;
-
-    route_guard_format(&body, interface, routes, masquerades);
-    return filter_table_replace(GUARD_TABLE, interface, &body, e);
-}
-
 /* ---- when ------------------------------------------------------------------------------------ */
 
 static bool is_due(nsec_t done_at, nsec_t now)
@@ -167,6 +158,7 @@ void forward_rules_forget(struct forward_rules *fr)
 void forward_rules_apply(struct forward_rules *fr, const char *interface,
     const struct forward_rules_facts *facts, bool masquerades, nsec_t now)
 {
+    _cleanup_(str_deinit) struct str body = STR_NULL;
     bool had_fault = fr->guard_fault.code != 0;
     struct err e = ERR_NULL;
     struct err why = ERR_NULL;
@@ -181,9 +173,10 @@ void forward_rules_apply(struct forward_rules *fr, const char *interface,
     }
     if (!forward_rules_guard_is_due(fr, facts, now))
         return;
-    if (!facts->is_router)
-        (void)filter_table_replace(GUARD_TABLE, interface, NULL, &e);
-    else if (route_guard_put(interface, facts->routes, masquerades, &e) < 0 && !had_fault)
+    if (facts->is_router)
+        route_guard_format(&body, interface, facts->routes, masquerades);
+    if (filter_table_replace(GUARD_TABLE, interface, facts->is_router ? &body : NULL, &e) < 0 &&
+        facts->is_router && !had_fault)
         log_warning(
             "what is forwarded to the subnets behind this node is not limited: %s", err_text(&e));
     forward_rules_on_guard(fr, facts, &e, now);

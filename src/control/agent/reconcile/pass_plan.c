@@ -39,11 +39,6 @@ void pass_plan_on_failure(
 /* A poll at the latest after this time, though no packet has passed. */
 #define REST_MAX (10 * NSEC_PER_SEC)
 
-void poll_plan_on_change(struct poll_plan *p)
-{
-    p->has_changes = true;
-}
-
 void poll_plan_request(struct poll_plan *p, nsec_t at)
 {
     p->has_changes = true;

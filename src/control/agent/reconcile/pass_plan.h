@@ -84,9 +84,6 @@ struct poll_plan {
 
 #define POLL_PLAN_NULL {.due_at = NSEC_NEVER}
 
-/** poll_plan_on_change() - something has happened: the next time that is due is a poll. */
-void poll_plan_on_change(struct poll_plan *p);
-
 /** poll_plan_request() - something has happened: have a poll at @at or earlier. */
 void poll_plan_request(struct poll_plan *p, nsec_t at);
 

@@ -330,7 +330,7 @@ int state_write_public(const struct state *st, const char *dir, struct err *e)
 {
     return write_json(dir, PUBLIC_FILE,
         json_pack("{s:s, s:s, s:o}", "interface", st->interface, "engine",
-            engine_kind_name(st->engine), "joined", encode_birth(&st->snapshot)),
+            engine_kind_names[st->engine], "joined", encode_birth(&st->snapshot)),
         e);
 }
 
@@ -345,7 +345,7 @@ int state_write(const struct state *st, const char *dir, struct err *e)
         return r;
     x25519_secret_write(&st->secret, text);
     json = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:o*, s:s, s:o}",
-        "interface", st->interface, "engine", engine_kind_name(st->engine), "hosts",
+        "interface", st->interface, "engine", engine_kind_names[st->engine], "hosts",
         (int)st->keeps_hosts, "dns", (int)st->answers_dns, "relay", (int)st->wants_relay, "routes",
         subnets_encode(&st->routes), "keepSources", (int)st->keeps_sources, "acceptRoutes",
         subnets_accept_names[st->accepts], "listenPort", (int)st->listen_port, "endpoints",

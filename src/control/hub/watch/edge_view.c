@@ -249,7 +249,7 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
             char name[OBJECT_NAME_MAX + 1];
             char why[EDGE_WHY_MAX];
             enum edge_state state = assess(pair, wall_s, why);
-            bool is_trouble = edge_state_is_trouble(state);
+            bool is_trouble = state > EDGE_STATE_OFF && state <= EDGE_STATE_NONE;
 
             counts[state] += round == 0;
             if (is_trouble == (round == 0) && json_array_size(rows) < EDGE_VIEW_LIST_MAX)

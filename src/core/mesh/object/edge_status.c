@@ -155,11 +155,6 @@ const char *const edge_state_names[] = {
 };
 _Static_assert(sizeof(edge_state_names) / sizeof(*edge_state_names) == EDGE_STATE_N, "a name each");
 
-bool edge_state_is_trouble(enum edge_state s)
-{
-    return s > EDGE_STATE_OFF && s <= EDGE_STATE_NONE;
-}
-
 /* The state that follows from one end alone and counts for more than the path of the packets.
  * EDGE_STATE_N: there is none. */
 static enum edge_state assess_end(

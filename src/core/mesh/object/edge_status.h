@@ -114,9 +114,6 @@ enum edge_state {
 /** edge_state_names - "off", "refused", ..., "never-applied", ... as in JSON. */
 extern const char *const edge_state_names[];
 
-/** edge_state_is_trouble() - should a person look at an edge in this state? */
-bool edge_state_is_trouble(enum edge_state s);
-
 /** All that is known of one end. Borrowed. */
 struct edge_end_facts {
     const char *node;                 /* its name */

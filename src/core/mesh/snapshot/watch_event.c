@@ -100,17 +100,6 @@ int watch_event_decode(struct watch_event *ret, const char *line, size_t len, st
     return r;
 }
 
-bool watch_event_is_status(const struct watch_event *ev, const struct snapshot *s)
-{
-    const struct node *held;
-
-    if (ev->kind != WATCH_EVENT_PUT || ev->object.kind != &node_kind)
-        return false;
-    held = snapshot_find_node(s, ev->object.node.meta.name);
-    return held && held->meta.resource_version != 0 &&
-           held->meta.resource_version == ev->object.node.meta.resource_version;
-}
-
 static int apply_delta(struct snapshot *s, struct watch_event *ev, struct err *e)
 {
     struct err why = ERR_NULL;

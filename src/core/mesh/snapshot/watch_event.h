@@ -65,14 +65,6 @@ void watch_event_deinit(struct watch_event *ev);
 int watch_event_decode(struct watch_event *ret, const char *line, size_t len, struct err *e);
 
 /**
- * watch_event_is_status() - does it change no more than the status of a node that @s has?
- *
- * That is so when the object has the resourceVersion that @s has of it: what a
- * node reports does not raise it.
- */
-bool watch_event_is_status(const struct watch_event *ev, const struct snapshot *s);
-
-/**
  * watch_event_apply() - bring a snapshot up to date
  * @ev:		what it holds is taken, also on failure; its skips stay, and may become more
  *

@@ -244,11 +244,6 @@ int link_watch_find(struct link_watch *w, const char *name, int netns_fd)
     return r == 0 && w->state.ifindex == 0 ? -ENODEV : r;
 }
 
-void link_watch_adopt(struct link_watch *w, const char *name)
-{
-    (void)snprintf(w->adopts, sizeof(w->adopts), "%s", name);
-}
-
 bool link_watch_read(struct link_watch *w)
 {
     struct link_state old = w->state;

@@ -26,9 +26,9 @@ struct link_state {
 #define LINK_WATCH_HERE (-1)
 
 struct link_watch {
-    int fd;                  /* owns: netlink socket, readable when there is news; -1 closed */
-    bool hears_all;          /* it hears of other namespaces, too; needs CAP_NET_BROADCAST */
-    char adopts[16];         /* taken when nothing is watched: see link_watch_adopt(); "": none */
+    int fd;          /* owns: netlink socket, readable when there is news; -1 closed */
+    bool hears_all;  /* it hears of other namespaces, too; needs CAP_NET_BROADCAST */
+    char adopts[16]; /* when no interface is watched, one that appears here so is; "": none */
     struct link_state state; /* updated by link_watch_read() */
 };
 
@@ -45,9 +45,6 @@ int link_watch_open(struct link_watch *ret);
  * interface; -EPERM when it is elsewhere and we may not hear of that.
  */
 int link_watch_find(struct link_watch *w, const char *name, int netns_fd);
-
-/** link_watch_adopt() - when no interface is watched, watch one that appears here as @name. */
-void link_watch_adopt(struct link_watch *w, const char *name);
 
 /** link_watch_read() - take the news without waiting. True if @w->state changed. */
 bool link_watch_read(struct link_watch *w);

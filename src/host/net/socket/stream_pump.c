@@ -126,7 +126,7 @@ static bool collect(struct stream_pump *p)
         return false;
     out = writer_make(p->out, OUT_CAP);
     if (p->owes_heartbeat)
-        stream_frame_put_heartbeat(&out);
+        writer_be16(&out, 0);
     p->owes_heartbeat = false;
     while (writer_len(&out) < RECORD && udp_receive_connected(p->udp_fd, buf, sizeof(buf), &run)) {
         /* A run of tiny datagrams, for whose lengths there is no room, is not WireGuard's. */

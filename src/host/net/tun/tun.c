@@ -464,13 +464,6 @@ int tun_name(const struct tun *t, char ret[static IFNAMSIZ])
     return 0;
 }
 
-bool tun_exists(const struct tun *t)
-{
-    char name[IFNAMSIZ];
-
-    return tun_name(t, name) == 0;
-}
-
 int tun_netns(const struct tun *t)
 {
     int fd = ioctl(t->fd[0], TUNGETDEVNETNS);

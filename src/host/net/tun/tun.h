@@ -140,8 +140,5 @@ int tun_set_classes(const struct tun *t, bool by_class);
 /** tun_name() - the name that it has now, in whatever namespace. 0 or negative errno. */
 int tun_name(const struct tun *t, char ret[static IFNAMSIZ]);
 
-/** tun_exists() - the interface has not been deleted; works across namespaces. */
-bool tun_exists(const struct tun *t);
-
 /** tun_netns() - a descriptor of the namespace that it is in now, or negative errno. */
 int tun_netns(const struct tun *t);

@@ -599,14 +599,6 @@ static void take_other_hubs(struct edges *e, const struct snapshot *s)
     hub_mtus_keep(&e->hubs, keys, e->n_other_hubs + 1);
 }
 
-/* The hub that relays, as the snapshot has it now. */
-static const struct node *find_hub(const struct edges *e, const struct snapshot *s)
-{
-    const struct node *chosen = e->is_hub_chosen ? snapshot_find_node(s, e->hub_name) : NULL;
-
-    return chosen && chosen->hub ? chosen : render_hub(s);
-}
-
 void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now)
 {
     bool is_other = !x25519_public_equal(&e->hub, &hub->key);
@@ -627,6 +619,7 @@ void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now)
 
 void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
 {
+    const struct node *chosen; /* the hub that relays, as the snapshot has it now */
     size_t n = s->nodes.n > e->peers.n ? s->nodes.n : e->peers.n;
 
     if (!reserve_peers(e, n) || stock_mtus_take(&e->stocks, s) < 0 ||
@@ -645,7 +638,8 @@ void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
         apply_changes(e, peer, snapshot_find_node(s, peer->node)->side, now);
     }
     e->limits.network_mtu = s->network.mtu;
-    take_hub(e, find_hub(e, s));
+    chosen = e->is_hub_chosen ? snapshot_find_node(s, e->hub_name) : NULL;
+    take_hub(e, chosen && chosen->hub ? chosen : render_hub(s));
     take_other_hubs(e, s);
 }
 

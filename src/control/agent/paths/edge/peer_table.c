@@ -186,15 +186,6 @@ static void update_entry(struct peer_entry *peer, const struct node *node, enum 
 
 /* ---- a new table ---------------------------------------------------------------------------- */
 
-/* Finds the entry of @node in the old table. An entry with the same name but another key belongs to
- * another node. */
-static const struct peer_entry *find_former(const struct peer_table *t, const struct node *node)
-{
-    const struct peer_entry *before = peer_table_find(t, node->meta.name);
-
-    return before && x25519_public_equal(&before->key, &node->key) ? before : NULL;
-}
-
 int peer_table_take(struct peer_table *t, const struct snapshot *s)
 {
     struct peer_table next = {
@@ -215,7 +206,10 @@ int peer_table_take(struct peer_table *t, const struct snapshot *s)
         if (node->hub || !node->side || policy == PATH_POLICY_OFF ||
             strcmp(node->meta.name, s->self) == 0)
             continue;
-        before = find_former(t, node);
+        before = peer_table_find(t, node->meta.name);
+        /* An entry with the same name but another key belongs to another node. */
+        if (before && !x25519_public_equal(&before->key, &node->key))
+            before = NULL;
         next.items[next.n] = before ? *before : make_entry(node);
         update_entry(&next.items[next.n++], node, policy);
         n_kept += before ? 1 : 0;

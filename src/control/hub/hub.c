@@ -75,7 +75,7 @@ static void on_tick(uv_timer_t *timer)
         log_warning("the audit log waits for the next try: %s", err_text(&e));
     if (traffic_book_tick(&hub->traffic, now, clock_wall_s(), &e) != 0)
         log_warning("what nodes have moved is kept in memory: %s", err_text(&e));
-    store_lag_tick(&hub->lag, now, clock_wall_s());
+    store_lag_tick(&hub->reports, now, clock_wall_s());
     spending_tick(&hub->spending, now, clock_wall_s());
     watch_tick(&hub->watcher, now);
     owners_tick(&hub->owners, now);
@@ -199,7 +199,6 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
         .book = &hub->traffic,
         .events = &hub->reports.events,
         .prices = config->price_table ? &hub->prices : NULL};
-    hub->lag = (struct store_lag_teller){.model = &hub->model, .reports = &hub->reports};
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);

@@ -21,7 +21,6 @@
 #include "hub/networks/public_addresses.h"
 #include "hub/owner/owners.h"
 #include "hub/resources/resources.h"
-#include "hub/store_lag.h"
 #include "hub/streams/streams.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
@@ -43,7 +42,6 @@ struct hub {
     struct reports reports;      /* what nodes report, and which are there */
     struct traffic_book traffic; /* what nodes have moved */
     struct spending spending;    /* what of their budgets is spent */
-    struct store_lag_teller lag; /* whether it hears of all that changes in the store */
     struct prices prices;        /* if there is a price table */
     struct watcher watcher;      /* who listens */
     struct enrol enrol;          /* who comes in */

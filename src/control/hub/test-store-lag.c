@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/store_lag.h"
 #include "hub/watch/view.h"
 #include "store/store_backend.h"
 #include "test/support/sample_hub.h"
@@ -39,7 +38,7 @@ static uint64_t count(enum edge_event_kind kind)
 
 static void tick(nsec_t now)
 {
-    store_lag_tick(&hub.hub->lag, now, 1000);
+    store_lag_tick(&hub.hub->reports, now, 1000);
 }
 
 static void test_told_once(void **state)

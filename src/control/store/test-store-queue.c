@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "store/store_queue.h"
 #include "store/store_backend.h"
 
 static const struct store_queue_limits limits = {.ops_max = 4, .bytes_max = 1000};

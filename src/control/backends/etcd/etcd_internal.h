@@ -15,7 +15,6 @@
 #include "backends/etcd/etcd_client.h"
 #include "backends/etcd/etcd_codec.h"
 #include "backends/etcd/etcd_updates.h"
-#include "store/store_queue.h"
 #include "store/store_backend.h"
 
 /** How long a request to the store is tried before it fails, ns. */

@@ -363,6 +363,61 @@ static int read_checkpoint(
                : r;
 }
 
+/* ---- telling how the keys in memory differ from those before --------------------------------- */
+
+static int tell_change(struct kubernetes *q, const struct store_op *op, uint64_t revision)
+{
+    struct store_job *job = store_job_new(STORE_JOB_COMMIT);
+
+    if (!job || store_job_set_ops(job, op, 1) != 0) {
+        store_job_free(job);
+        return -ENOMEM;
+    }
+    job->took_effect[0] = true;
+    job->is_unasked = true;
+    job->asked_at = clock_now();
+    job->revision = revision;
+    store__finish(&q->base, job);
+    return 0;
+}
+
+/* Two states of the store, of which the first one's keys are walked through. */
+struct difference {
+    struct kubernetes *q;
+    struct store *other;
+    uint64_t revision; /* of the newer one */
+};
+
+static int tell_gone(void *ctx, const struct store_item *item)
+{
+    const struct difference *d = ctx;
+    struct store_op op = {.kind = STORE_OP_DELETE, .key = item->key};
+
+    return memory_revision_of(d->other, item->key) ? 0 : tell_change(d->q, &op, d->revision);
+}
+
+static int tell_new(void *ctx, const struct store_item *item)
+{
+    const struct difference *d = ctx;
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = item->key,
+        .value = item->value,
+        .ttl_seconds = item->ttl_seconds};
+
+    return memory_revision_of(d->other, item->key) == item->revision
+               ? 0
+               : tell_change(d->q, &op, item->revision);
+}
+
+static int tell_differences(struct kubernetes *q, struct store *before)
+{
+    struct difference d = {.q = q, .other = q->mirror, .revision = memory_revision(q->mirror)};
+    int r = memory_walk(before, tell_gone, &d);
+
+    d.other = before;
+    return r == 0 ? memory_walk(q->mirror, tell_new, &d) : r;
+}
+
 /* ---- doing ----------------------------------------------------------------------------------- */
 
 static bool has_effect(const struct store_job *job)
@@ -561,7 +616,7 @@ static int begin_anew(struct kubernetes *q, nsec_t until, struct err *e)
         q->seq = seq;
         return r;
     }
-    r = kube_mirror__tell_differences(q, before);
+    r = tell_differences(q, before);
     store_free(before);
     return r == 0 ? 0 : err_set(e, r, "no memory for the store");
 }

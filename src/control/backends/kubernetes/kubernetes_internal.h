@@ -2,14 +2,12 @@
  * kubernetes_internal.h - what the files of the store in Kubernetes share; see kubernetes.h.
  *
  * kubernetes.c has the thread and the jobs, and removes what the journal does not need any more;
- * kube_log.c has the journal: following it, adding to it, and writing states; kube_mirror.c the
- * keys in memory.
+ * kube_log.c has the journal: following it, adding to it, and writing states.
  */
 #pragma once
 
 #include "backends/kubernetes/kube_client.h"
 #include "backends/kubernetes/kube_journal.h"
-#include "store/store_queue.h"
 #include "store/store_backend.h"
 
 struct kubernetes {
@@ -38,9 +36,6 @@ struct kubernetes {
     nsec_t away_at;                    /* when the server did not answer; 0: it does */
     struct err away;                   /* the words */
 };
-
-/** kube_mirror__tell_differences() - tell how q->mirror differs from @before. 0 or -ENOMEM. */
-int kube_mirror__tell_differences(struct kubernetes *q, struct store *before);
 
 /*
  * Return, of all below: 0; KUBE_E_AWAY, KUBE_E_LOST; negative errno; always with words.

@@ -14,7 +14,6 @@
 #include "base/err.h"
 #include "os/file.h"
 #include "store/store_backend.h"
-#include "store/store_queue.h"
 
 /* ---- the file of the embedded store: created in one step, locked, checked when opened -------- */
 

@@ -12,7 +12,7 @@
  * and decides anew when they are not those of the store any more.
  *
  * A record that cannot be understood changes nothing but the list of those that
- * are set aside (damaged.h); the listener is told when it gets longer.
+ * are set aside (see below); the listener is told when it gets longer.
  *
  * What is removed leaves all indexes at once, but its struct stays until its
  * owner says model_reap() or model_reap_network(): somebody may have to tell it
@@ -42,7 +42,6 @@
 #include "base/err.h"
 #include "base/rate.h"
 #include "hub/jobs/jobs.h"
-#include "hub/model/damaged.h"
 #include "hub/model/ipam.h"
 #include "hub/model/proof.h"
 #include "hub/model/reported.h"
@@ -369,3 +368,33 @@ static inline struct model_edge *model_edge_at(const struct model_network *net, 
 {
     return container_of(net->edges.items[i], struct model_edge, keyed);
 }
+
+/* ---- the records of the store that did not load, and why ------------------------------------- */
+
+/*
+ * Such a record stays in the store as it is, nothing is made of it, and it is listed here until a
+ * later write of its key can be understood or deletes it. weft-hub(8) says what is not done for its
+ * sake meanwhile, so that nobody gains by the damage. Pure.
+ */
+
+struct damaged_record {
+    struct keyed keyed; /* its key in the store; in the model's damaged */
+    struct err why;     /* in words */
+    uint64_t revision;  /* of it; 0: not known */
+};
+
+/**
+ * damaged_add() - the record with @key cannot be understood
+ *
+ * Return: true when it was not in the list before. Without memory it is not in it, and true.
+ */
+bool damaged_add(struct keys *damaged, const char *key, uint64_t revision, const struct err *why);
+
+/** damaged_remove() - it can be understood now, or is gone. True when it was in the list. */
+bool damaged_remove(struct keys *damaged, const char *key);
+
+/** damaged_find() - lends; NULL: it is not in the list. */
+const struct damaged_record *damaged_find(const struct keys *damaged, const char *key);
+
+/** damaged_find_below() - lends the first one whose key starts with @prefix, NULL if none. */
+const struct damaged_record *damaged_find_below(const struct keys *damaged, const char *prefix);

@@ -12,6 +12,7 @@
 #include "hub/overlay/overlay.h"
 #include "hub/watch/watch.h"
 #include "os/log.h"
+#include "store/store.h"
 
 /* How often the hub looks for agents that have stopped reporting. */
 #define REPORTS_LOOK (10 * NSEC_PER_SEC)
@@ -652,4 +653,63 @@ void presence_tick(struct reports *s, nsec_t now, int64_t wall_s)
         for (size_t k = 0; k < net->nodes.n; k++)
             look_whether_present(s, model_node_at(net, k), now, wall_s);
     }
+}
+
+/* ---- the store falls silent ------------------------------------------------------------------ */
+
+static void tell_all(struct reports *s, enum edge_event_kind kind, const char *text, int64_t at)
+{
+    const struct model *m = s->model;
+
+    for (size_t i = 0; i < m->networks.n; i++)
+        edge_events_add(&s->events, &(struct edge_event){.kind = kind,
+                                        .at = at,
+                                        .network = model_network_at(m, i)->spec.meta.name,
+                                        .object = m->self[0] ? m->self : HUB_NAME_DEFAULT,
+                                        .text = text});
+}
+
+static void tell_refusal(struct reports *s)
+{
+    struct store_refusal refusal = store_refusal(s->model->store);
+    bool is_refusing = refusal.since != 0;
+
+    if (is_refusing)
+        reports_try_store(s);
+    if (is_refusing == s->is_refusing)
+        return;
+    s->is_refusing = is_refusing;
+    if (is_refusing)
+        log_warning("the store does not take what is to be written, and whoever wants a change is "
+                    "refused: %s",
+            err_text(refusal.why));
+    else
+        log_info("the store takes what is to be written again");
+}
+
+static void tell_lag(struct reports *s, nsec_t now, int64_t wall_s)
+{
+    struct store_lag lag = store_lag(s->model->store, now);
+    bool is_behind = lag.behind_for > STORE_LAG_MAX;
+    char text[EDGE_EVENT_TEXT_MAX];
+
+    if (is_behind == s->is_behind)
+        return;
+    s->is_behind = is_behind;
+    if (is_behind) {
+        (void)snprintf(text, sizeof(text),
+            "the store has not said for %d s what has changed; nodes are told what was true before",
+            (int)(lag.behind_for / NSEC_PER_SEC));
+        tell_all(s, EDGE_EVENT_STORE_BEHIND, text, wall_s);
+        log_warning("%s", text);
+        return;
+    }
+    tell_all(s, EDGE_EVENT_STORE_AGAIN, "it is known again what has changed in the store", wall_s);
+    log_info("it is known again what has changed in the store");
+}
+
+void store_lag_tick(struct reports *s, nsec_t now, int64_t wall_s)
+{
+    tell_refusal(s);
+    tell_lag(s, now, wall_s);
 }

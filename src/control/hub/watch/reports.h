@@ -54,6 +54,8 @@ struct reports {
     struct list unsaved;     /* of struct reported_node: records still to be written */
     nsec_t flushed_at;       /* when unsaved records were last written */
     unsigned n_flushes;      /* commits of records that are not answered yet */
+    bool is_behind;          /* the store, as it was told last */
+    bool is_refusing;        /* likewise */
     struct err failure;      /* the error of a failed commit, until reports_tick() returns it */
 };
 
@@ -138,3 +140,19 @@ void presence_tick(struct reports *s, nsec_t now, int64_t wall_s);
 
 /** presence_has_session() - has the node of @facts a WireGuard session with the hub? */
 bool presence_has_session(const struct overlay_facts *facts, nsec_t now);
+
+/* ---- the hub does not hear what changes in its store, or the store takes nothing ------------- */
+
+/*
+ * Another hub may have changed what this hub still tells its nodes. The back end repairs that by
+ * itself: it begins its watch again behind what came last, and reads all keys where that is gone.
+ * Here people are told, by an event in each network and in the log. Heartbeats say it as well
+ * (watch/view.h), and so does "weft status" on each node.
+ *
+ * Of a store that refuses commits the log says it, GET /v1/health and the metrics. Nothing may want
+ * to be written while it does, so something is then written each few seconds, to see whether it is
+ * over.
+ */
+
+/** store_lag_tick() - each second. @wall_s: s since 1970. */
+void store_lag_tick(struct reports *s, nsec_t now, int64_t wall_s);

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "hub/watch/runs.h"
+#include "hub/watch/watch.h"
 #include "store/memory.h"
 #include "store/store.h"
 

@@ -14,7 +14,7 @@
  * broke comes again as a new one, and says what it knows: the run of the hub, and the revision of
  * the last line that it had. If nothing since then is forgotten it goes on there, without a
  * snapshot; at the end a heartbeat says that this was all. A hub that is started fills the lists
- * from its store (watch_fill()), so that this is so after a restart too; runs.h says which
+ * from its store (watch_fill()), so that this is so after a restart too; the runs below say which
  * revisions of earlier runs were of the same history. A watch that has fallen behind what is kept
  * begins anew.
  *
@@ -43,7 +43,6 @@
 #include "api/server/stream.h"
 #include "base/clock.h"
 #include "hub/model/model.h"
-#include "hub/watch/runs.h"
 
 /**
  * How often each watch is sent a heartbeat. Of a hub with more than WATCH_MANY watches these are
@@ -89,6 +88,13 @@ struct watch_pace {
     unsigned n_sent;    /* how many */
     nsec_t newcomer_at; /* the last machine that joined; 0: none did */
     bool is_rush;       /* the last two came within WATCH_RUSH_GAP */
+};
+
+/** Most runs that are kept, this one included. */
+#define RUNS_MAX 32
+
+struct runs {
+    json_t *list; /* owns; as it is stored; NULL: there are none */
 };
 
 /** All watches of a hub. */
@@ -177,3 +183,30 @@ void watch_turn(struct watcher *w, nsec_t now);
 
 /** watch_tick() - each second: heartbeats, and watches that take too long. */
 void watch_tick(struct watcher *w, nsec_t now);
+
+/* ---- the hub's runs on one store, and from which revision on each was ------------------------ */
+
+/*
+ * A watch says which run of the hub has told it its last revision. That revision says what the node
+ * knows only if it is of the history that the store has now: a store that was set back to a backup
+ * counts on from there, and gives revisions anew that another history had. So the store keeps a
+ * list of this hub's last runs, which is set back with it. Of a run in the list those revisions
+ * count that are not above the one from which the next run was.
+ *
+ *     runs/NAME   [[BOOT, REVISION], ...]: of each run the store's revision when it was started,
+ * the oldest first
+ */
+
+/**
+ * runs_begin() - read the runs of hub @name, and add this one, at the store's present revision
+ *
+ * Waits for the store's answer to the reading, and not for that to the writing: a run that is not
+ * written is one whose watches get snapshots from the next one.
+ */
+void runs_begin(struct runs *r, struct store *store, const char *name, uint64_t boot, nsec_t now);
+
+/** runs_deinit() - idempotent. */
+void runs_deinit(struct runs *r);
+
+/** runs_hold() - is @revision, as run @boot has told it, of this store's history? */
+bool runs_hold(const struct runs *r, uint64_t boot, uint64_t revision);

@@ -116,18 +116,6 @@ struct store_watch *store_watch_close(struct store_watch *w)
     return NULL;
 }
 
-/* @item has changed: tell all watches that have its prefix. */
-static void tell_watches(struct store *s, const struct store_item *item)
-{
-    struct store_watch *w;
-
-    list_foreach(w, &s->watches, link) {
-        if (!w->closed && !w->is_lost && !w->catching &&
-            strncmp(item->key, w->prefix, strlen(w->prefix)) == 0)
-            w->fn(w->ctx, item);
-    }
-}
-
 /* The CHANGES job of a watch is done: tell the watch. */
 static void end_catching_up(struct store_job *job)
 {
@@ -143,18 +131,6 @@ static void end_catching_up(struct store_job *job)
     }
     for (size_t i = 0; i < job->items.n && !w->closed; i++)
         w->fn(w->ctx, &job->items.items[i]);
-}
-
-/* Free the watches that were closed during store_dispatch(). */
-static void free_closed_watches(struct store *s)
-{
-    struct store_watch *w;
-    struct store_watch *tmp;
-
-    list_foreach_safe(w, tmp, &s->watches, link) {
-        if (w->closed)
-            watch_free(w);
-    }
 }
 
 /* ---- leases ---------------------------------------------------------------------------------- */
@@ -331,6 +307,7 @@ static void take_in(struct store *s, const struct store_job *job)
     for (size_t i = 0; i < job->n_ops; i++) {
         const struct store_op *op = &job->ops[i];
         bool is_put = op->kind == STORE_OP_PUT;
+        struct store_watch *w;
         struct store_item item = {.key = op->key,
             .value = op->value,
             .value_len = op->value ? strlen(op->value) : 0,
@@ -341,8 +318,13 @@ static void take_in(struct store *s, const struct store_job *job)
             continue;
         /* Without memory for a lease its key stays too long, which is better than too short. */
         (void)store__set_lease(s, op->key, item.ttl_seconds, job->asked_at);
-        if (job->took_effect[i] && !op->is_unwatched)
-            tell_watches(s, &item);
+        if (!job->took_effect[i] || op->is_unwatched)
+            continue;
+        list_foreach(w, &s->watches, link) {
+            if (!w->closed && !w->is_lost && !w->catching &&
+                strncmp(item.key, w->prefix, strlen(w->prefix)) == 0)
+                w->fn(w->ctx, &item);
+        }
     }
 }
 
@@ -407,6 +389,8 @@ int store_fd(const struct store *s)
 void store_dispatch(struct store *s)
 {
     struct store_job *job = NULL;
+    struct store_watch *w;
+    struct store_watch *tmp;
     unsigned n = 0;
 
     assert(!s->is_dispatching);
@@ -420,7 +404,10 @@ void store_dispatch(struct store *s)
     if (job)
         store__wake(s);
     s->is_dispatching = false;
-    free_closed_watches(s);
+    list_foreach_safe(w, tmp, &s->watches, link) {
+        if (w->closed)
+            watch_free(w);
+    }
 }
 
 void store_wait(struct store *s)

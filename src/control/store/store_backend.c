@@ -352,40 +352,26 @@ static bool is_apart(const struct list *jobs, const struct store_job *job)
     return true;
 }
 
-/* What was taken so far. */
-struct taken {
-    const struct store_queue_limits *limits; /* borrowed */
-    struct list *jobs;                       /* borrowed */
-    size_t n_ops;
-    size_t bytes;
-};
-
-/* May @job be taken together with those that were taken, which may be none? */
-static bool goes_along(const struct taken *t, const struct store_job *job)
-{
-    return job->kind == STORE_JOB_COMMIT && (!t->limits->can_share || t->limits->can_share(job)) &&
-           t->n_ops + job->n_ops <= t->limits->ops_max &&
-           t->bytes + job->bytes <= t->limits->bytes_max &&
-           (!t->limits->is_apart || is_apart(t->jobs, job));
-}
-
 bool store_queue_take(
     struct worker *w, const struct store_queue_limits *limits, struct list *ret, bool *ret_ends)
 {
-    struct taken t = {.limits = limits, .jobs = ret};
-    bool has_space = true;
+    size_t n_ops = 0;
+    size_t bytes = 0;
+    bool goes_along = true;
     struct list *link;
 
     /* Asked before: jobs come until it is ending, and not after that. */
     *ret_ends = worker_is_ending(w);
-    while (has_space && (link = worker_peek(w))) {
+    while (goes_along && (link = worker_peek(w))) {
         struct store_job *job = container_of(link, struct store_job, link);
 
-        has_space = goes_along(&t, job);
-        if (!has_space && !list_is_empty(ret))
+        n_ops += job->n_ops;
+        bytes += job->bytes;
+        goes_along = job->kind == STORE_JOB_COMMIT &&
+                     (!limits->can_share || limits->can_share(job)) && n_ops <= limits->ops_max &&
+                     bytes <= limits->bytes_max && (!limits->is_apart || is_apart(ret, job));
+        if (!goes_along && !list_is_empty(ret))
             break;
-        t.n_ops += job->n_ops;
-        t.bytes += job->bytes;
         list_add_tail(ret, worker_take(w));
     }
     return !list_is_empty(ret);

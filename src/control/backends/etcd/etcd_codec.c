@@ -458,8 +458,7 @@ int etcd_answer_nth(
 static int take_result(
     const json_t *result, const char *prefix, struct etcd_watch_line *ret, struct err *e)
 {
-    struct etcd_watch_line line = {.is_created = json_is_true(json_object_get(result, "created")),
-        .is_over = json_is_true(json_object_get(result, "canceled")),
+    struct etcd_watch_line line = {.is_over = json_is_true(json_object_get(result, "canceled")),
         .is_fragment = json_is_true(json_object_get(result, "fragment")),
         .compacted = etcd_answer_number(result, "compact_revision")};
     const char *reason = json_string_value(json_object_get(result, "cancel_reason"));

@@ -135,7 +135,6 @@ uint64_t etcd_answer_number(const json_t *answer, const char *field);
 struct etcd_watch_line {
     struct etcd_kvs events; /* changes, in order; a deletion has no value */
     bool is_fragment;       /* more of the same revisions follow in the next line */
-    bool is_created;        /* the watch has begun */
     bool is_over;           /* etcd ended it */
     uint64_t compacted; /* is_over: the revision up to which nothing is kept; 0: another reason */
 };

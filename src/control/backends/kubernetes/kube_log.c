@@ -207,13 +207,6 @@ int kube_commit_decode(struct store_job **ret, const json_t *json, struct err *e
 
 /* ---- the state ------------------------------------------------------------------------------- */
 
-/* A new reference; NULL: no memory. */
-static json_t *kube_item_encode(const struct store_item *item)
-{
-    return json_pack("[s, s, I, I]", item->key, item->value, (json_int_t)item->revision,
-        (json_int_t)item->ttl_seconds);
-}
-
 int kube_item_decode(struct store_item *ret, const json_t *json, struct err *e)
 {
     struct store_item item = {.key = NULL};
@@ -756,7 +749,10 @@ static int append_text(struct kubernetes *q, const char *text, nsec_t until, str
 
 static int add_item(void *ctx, const struct store_item *item)
 {
-    return json_array_append_new(ctx, kube_item_encode(item)) == 0 ? 0 : -ENOMEM;
+    json_t *json = json_pack("[s, s, I, I]", item->key, item->value, (json_int_t)item->revision,
+        (json_int_t)item->ttl_seconds);
+
+    return json_array_append_new(ctx, json) == 0 ? 0 : -ENOMEM;
 }
 
 /* All keys as a text to be cut; NULL: no memory. */

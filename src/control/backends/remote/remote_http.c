@@ -287,7 +287,6 @@ bool remote_http_has_ended(
         .r = exchange_result(&s->x, e), .status = http_exchange_status(&s->x.http), .answer = ""};
     if (ret->status != 0 && ret->status != 200) {
         ret->answer = str_text(&s->x.http.got);
-        ret->answer_len = s->x.http.got.len;
     }
     return true;
 }

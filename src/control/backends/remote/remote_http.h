@@ -142,7 +142,6 @@ struct remote_http_end {
     int r;              /* 0: the server ended it; or as of remote_http_call() */
     int status;         /* HTTP status; 0: none came */
     const char *answer; /* zero-terminated; the body of a status that is not 200, else "" */
-    size_t answer_len;  /* bytes of it */
 };
 
 /**

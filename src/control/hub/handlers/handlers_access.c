@@ -378,12 +378,6 @@ static bool read_network(
     return true;
 }
 
-/* A page that is being read. */
-struct audit_call {
-    struct reply reply;
-    struct audit_query query;
-};
-
 static void on_page(void *ctx, int r, json_t *page, const struct err *e)
 {
     struct response rs = {0};
@@ -397,24 +391,24 @@ static void on_page(void *ctx, int r, json_t *page, const struct err *e)
 
 static void read_page(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct audit_query *q = &container_of(l, struct audit_call, reply)->query;
+    struct audit_query q = {.limit = 0};
     uint64_t limit = AUDIT_PAGE_DEFAULT;
     uint64_t since = 0;
     struct err e = ERR_NULL;
 
-    if (!read_id(rq, "after", q->after, rs) || !read_id(rq, "before", q->before, rs) ||
+    if (!read_id(rq, "after", q.after, rs) || !read_id(rq, "before", q.before, rs) ||
         !handlers_read_number(rq, "since", 0, INT64_MAX, &since, rs) ||
         !handlers_read_number(rq, "limit", 1, AUDIT_PAGE_MAX, &limit, rs) ||
-        !read_network(rq, q->network, rs))
+        !read_network(rq, q.network, rs))
         return;
-    q->since = (int64_t)since;
-    q->limit = (unsigned)limit;
-    reply_wait(l, audit_read(l->h->audit, q, on_page, l, &e), &e, rs);
+    q.since = (int64_t)since;
+    q.limit = (unsigned)limit;
+    reply_wait(l, audit_read(l->h->audit, &q, on_page, l, &e), &e, rs);
 }
 
 void handlers_audit(void *ctx, const struct request *rq, struct response *rs)
 {
-    reply_start(ctx, rq, rs, sizeof(struct audit_call), read_page, NULL);
+    reply_start(ctx, rq, rs, sizeof(struct reply), read_page, NULL);
 }
 
 /* ---- the routes themselves ------------------------------------------------------------------ */

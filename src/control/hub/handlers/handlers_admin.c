@@ -165,7 +165,6 @@ static void fill_token(struct token *t, const struct handlers *h, const struct m
 /* A join token that is being made. */
 struct token_call {
     struct reply reply;
-    struct token_request tr;
     struct token token;
 };
 
@@ -196,12 +195,13 @@ static void add_token(struct reply *l, const struct request *rq, struct response
     const struct model_network *net = handlers_find_network(l->h, rq, rs);
     _cleanup_(token_write_deinit) struct token_write made = {.value = NULL};
     int64_t wall = clock_wall_s();
+    struct token_request tr;
     struct err e = ERR_NULL;
     int r;
 
     if (!net)
         return;
-    if (token_request_decode(&call->tr, rq->body, &e) != 0) {
+    if (token_request_decode(&tr, rq->body, &e) != 0) {
         response_fail(rs, &e);
         return;
     }
@@ -213,9 +213,9 @@ static void add_token(struct reply *l, const struct request *rq, struct response
     }
     call->token = (struct token)TOKEN_NULL;
     fill_token(&call->token, l->h, net);
-    call->token.expires_at = wall + call->tr.ttl_seconds;
+    call->token.expires_at = wall + tr.ttl_seconds;
     r = enrol_new_secret(
-        l->h->enrol, net, &call->tr, rq->caller.name, wall, &made, &call->token.secret, &e);
+        l->h->enrol, net, &tr, rq->caller.name, wall, &made, &call->token.secret, &e);
     if (r == 0)
         reply_commit(l, &made.op, 1, token_made, rs);
     else
@@ -298,12 +298,6 @@ void handlers_nodes_list(void *ctx, const struct request *rq, struct response *r
         response_json(rs, 200, handlers_nodes(h, net, rq->now));
 }
 
-/* A node that an administrator adds. */
-struct add_call {
-    struct reply reply;
-    struct enrol_request nr; /* its labels are borrowed of the request that is kept */
-};
-
 static void on_node_added(void *ctx, int r, const struct model_node *node, const struct err *e)
 {
     struct reply *l = ctx;
@@ -320,16 +314,16 @@ static void on_node_added(void *ctx, int r, const struct model_node *node, const
 
 static void add_node(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct add_call *call = container_of(l, struct add_call, reply);
     const struct model_network *net = handlers_find_network(l->h, rq, rs);
+    struct enrol_request nr;
     struct err e = ERR_NULL;
     int r;
 
     if (!net)
         return;
-    r = node_request_decode(&call->nr, rq->body, &e);
+    r = node_request_decode(&nr, rq->body, &e);
     if (r == 0)
-        r = enrol_add(l->h->enrol, net, &call->nr, &l->by, rq->now, on_node_added, l, &e);
+        r = enrol_add(l->h->enrol, net, &nr, &l->by, rq->now, on_node_added, l, &e);
     if (r != 0)
         handlers_refuse_newcomer(rs, r, &e);
     else if (!l->deferred.is_ready)
@@ -338,7 +332,7 @@ static void add_node(struct reply *l, const struct request *rq, struct response 
 
 void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs)
 {
-    reply_start(ctx, rq, rs, sizeof(struct add_call), add_node, NULL);
+    reply_start(ctx, rq, rs, sizeof(struct reply), add_node, NULL);
 }
 
 void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs)

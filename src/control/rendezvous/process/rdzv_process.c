@@ -368,17 +368,6 @@ static void on_facts(uv_timer_t *timer)
 
 /* ---- what the hub says ---------------------------------------------------------------------- */
 
-static void on_network(struct process *p, const struct rdzv_wire *m)
-{
-    struct rdzv_jobs *jobs = &p->jobs;
-
-    if (m->len > NAME_MAX_LEN)
-        return;
-    memcpy(jobs->network, m->data, m->len);
-    jobs->address4 = m->address;
-    jobs->address6 = m->address6;
-}
-
 static void remove_member(struct process *p, const struct ip_addr *address)
 {
     char text[IP_ADDR_TEXT_MAX];
@@ -419,7 +408,11 @@ static void on_message(void *ctx, const struct rdzv_wire *m, int fd)
 
     switch (m->type) {
     case RDZV_WIRE_NETWORK:
-        on_network(p, m);
+        if (m->len > NAME_MAX_LEN)
+            return;
+        memcpy(p->jobs.network, m->data, m->len);
+        p->jobs.address4 = m->address;
+        p->jobs.address6 = m->address6;
         return;
     case RDZV_WIRE_JOB:
         /* A job that cannot be served ends the process, and the hub starts another one. */

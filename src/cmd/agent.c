@@ -137,7 +137,7 @@ static int take_down(void)
                 "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
                 strerror(-r));
     } else if (r == AGENT_ASK_E_NONE) {
-        r = leave_take_down(arg.config.state_dir, arg.config.socket_path, &result, &e);
+        r = leave_without_agent(arg.config.state_dir, arg.config.socket_path, true, &result, &e);
     }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
 }

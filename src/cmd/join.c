@@ -254,7 +254,7 @@ static int give_up(const struct launch *launch, const char *name, uint16_t port,
     int r;
 
     launch_stop(launch);
-    r = leave_network(arg.state_dir, arg.socket, &done, &e);
+    r = leave_without_agent(arg.state_dir, arg.socket, false, &done, &e);
     /* A port that another program took meanwhile the agent would go on waiting for; it has ended.
      */
     if (port != 0 && udp_owner_check(port, &taken) == UDP_OWNER_E_TAKEN)

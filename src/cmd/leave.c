@@ -108,7 +108,7 @@ int cmd_leave(int argc, char **argv)
     if (r == AGENT_ASK_E_NONE) {
         struct err why = e;
 
-        r = leave_network(arg.state_dir, arg.socket, &result, &e);
+        r = leave_without_agent(arg.state_dir, arg.socket, false, &result, &e);
         /* An agent is there, so what it was asked says more than that its state is held. */
         if (r == -EBUSY)
             e = why;

@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < n; i++) {
         struct x25519_public key = key_of(i);
 
-        cookie_checker_init(&owned[i].checker, &key);
+        cookie_checker_set_key(&owned[i].checker, &key);
         list_add_tail(&devices, &owned[i].siblings);
     }
     maker = (struct cookie_maker){0};

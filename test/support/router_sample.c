@@ -184,9 +184,9 @@ void reference_expire(struct reference *t, nsec_t now)
 
 static bool is_for(const struct x25519_public *key, const void *msg, size_t len)
 {
-    struct cookie_checker checker;
+    struct cookie_checker checker = {0};
 
-    cookie_checker_init(&checker, key);
+    cookie_checker_set_key(&checker, key);
     return cookie_check_mac1(&checker, msg, len);
 }
 

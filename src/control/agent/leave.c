@@ -253,22 +253,8 @@ static int load_state(const char *state_dir, struct state *st, int *ret_lock_fd,
     return 0;
 }
 
-int leave_take_down(
-    const char *state_dir, const char *socket_path, struct leave_result *ret, struct err *e)
-{
-    _cleanup_(state_deinit) struct state st = STATE_NULL;
-    _cleanup_(closep) int lock_fd = -1;
-    int r = load_state(state_dir, &st, &lock_fd, ret, e);
-
-    if (r == 0)
-        r = take_down(&st, ret, e);
-    if (r == 0)
-        remove_stale_files(socket_path);
-    return r;
-}
-
-int leave_network(
-    const char *state_dir, const char *socket_path, struct leave_result *ret, struct err *e)
+int leave_without_agent(const char *state_dir, const char *socket_path, bool stays_joined,
+    struct leave_result *ret, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     _cleanup_(closep) int lock_fd = -1;
@@ -276,9 +262,10 @@ int leave_network(
 
     if (r != 0)
         return r;
-    tell_serving_hub(&st, ret);
+    if (!stays_joined)
+        tell_serving_hub(&st, ret);
     r = take_down(&st, ret, e);
-    if (r == 0)
+    if (r == 0 && !stays_joined)
         r = state_remove(state_dir, e);
     if (r == 0)
         remove_stale_files(socket_path);

@@ -52,13 +52,6 @@ int leave_by_token(const struct x25519_secret *secret, const struct token *token
 
 /* ---- without an agent ------------------------------------------------------------------------ */
 
-/*
- * What an agent does when its node leaves the network or is taken down, done by a
- * command where no agent runs.
- *
- * Both take the lock of the node's state, so no agent starts meanwhile.
- */
-
 /** The hub has removed this node, and nothing of it is here. */
 #define LEAVE_E_REMOVED 2
 
@@ -74,26 +67,17 @@ struct leave_result {
 };
 
 /**
- * leave_take_down() - remove the interface and the names
- *
- * What has been joined stays.
- *
- * @socket_path:	as for leave_network()
- * @ret:	its @has_reported_hub and @why are not set
- *
- * Return: as leave_network().
- */
-int leave_take_down(
-    const char *state_dir, const char *socket_path, struct leave_result *ret, struct err *e);
-
-/**
- * leave_network() - leave the network
+ * leave_without_agent() - leave the network, or only take this node's part of it down
  * @socket_path:	of the agent that was; a socket that it has left there is removed, too
+ * @stays_joined:	the interface and the names are removed, and nothing else
+ * @ret:	with @stays_joined its @has_reported_hub and @why are not set
  *
- * The hub is told if it can be reached; the node's files and its interface are removed in any case.
+ * What an agent does, done by a command where no agent runs. It takes the lock of the node's state,
+ * so no agent starts meanwhile. The hub is told if it can be reached; the node's files and its
+ * interface are removed in any case.
  *
  * Return: 0; STATE_E_ABSENT with words: there is nothing to leave; LEAVE_E_REMOVED with
  * words; or negative errno with words.
  */
-int leave_network(
-    const char *state_dir, const char *socket_path, struct leave_result *ret, struct err *e);
+int leave_without_agent(const char *state_dir, const char *socket_path, bool stays_joined,
+    struct leave_result *ret, struct err *e);

@@ -25,7 +25,7 @@ static unsigned add_link(
         assert_int_equal(rtnl_add_link(nl, name, kind), 0);
     assert_int_equal(rtnl_find_link(nl, name, &link), 0);
     assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
-    assert_int_equal(rtnl_add_address(nl, link.ifindex, &own), 0);
+    assert_int_equal(rtnl_add_address(nl, link.ifindex, &own, false), 0);
     return link.ifindex;
 }
 

@@ -157,7 +157,7 @@ static void add_address(struct netlink *nl, unsigned ifindex, const char *text)
 {
     struct ip_prefix own = netns_prefix(text);
 
-    assert_int_equal(rtnl_add_address(nl, ifindex, &own), 0);
+    assert_int_equal(rtnl_add_address(nl, ifindex, &own, false), 0);
 }
 
 static void write_conf(const char *text)

@@ -49,12 +49,6 @@ static void mac2_of(const uint8_t cookie[static WG_COOKIE_SIZE], const void *msg
     blake2s_mac16(cookie, WG_COOKIE_SIZE, msg, len - sizeof(struct blake2s_mac), NULL, 0, ret);
 }
 
-void cookie_checker_init(struct cookie_checker *checker, const struct x25519_public *public)
-{
-    *checker = (struct cookie_checker){0};
-    cookie_checker_set_key(checker, public);
-}
-
 void cookie_checker_set_key(struct cookie_checker *checker, const struct x25519_public *public)
 {
     label_hash(label_mac1, public, &checker->mac1_key);

@@ -46,10 +46,9 @@ struct cookie_maker {
     bool has_last_mac1; /* a message was sent, and no cookie came for it yet */
 };
 
-/** cookie_checker_init() - @checker for the identity @public. */
-void cookie_checker_init(struct cookie_checker *checker, const struct x25519_public *public);
-
-/** cookie_checker_set_key() - our identity has changed. */
+/** cookie_checker_set_key() - @checker, zeroes to begin with, is for the identity @public from now
+ * on.
+ */
 void cookie_checker_set_key(struct cookie_checker *checker, const struct x25519_public *public);
 
 /** cookie_checker_is_stale() - the secret is older than two minutes, or there is none yet. */

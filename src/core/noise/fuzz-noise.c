@@ -88,9 +88,9 @@ static void on_initiation(const struct world *w, const struct wg_initiation *msg
     struct noise_remote remote = w->to_initiator;
     struct handshake hs = {0};
     struct handshake_incoming in;
-    struct cookie_checker checker;
+    struct cookie_checker checker = {0};
 
-    cookie_checker_init(&checker, &w->responder.public);
+    cookie_checker_set_key(&checker, &w->responder.public);
     (void)cookie_check_mac1(&checker, msg, sizeof(*msg));
     if (handshake_open_initiation(&w->responder, noise_profiles, NOISE_PROFILE_N, msg, &in) != 0)
         return;

@@ -9,6 +9,18 @@ static uint64_t bit(unsigned queue)
     return UINT64_C(1) << queue;
 }
 
+void sched_queues_on_ready(struct sched_queues *q, uint64_t mask)
+{
+    q->fresh |= mask & ~q->ready;
+    q->ready |= mask;
+}
+
+void sched_queues_on_empty(struct sched_queues *q, unsigned queue)
+{
+    q->ready &= ~bit(queue);
+    q->fresh &= ~bit(queue);
+}
+
 /* ---- queues and classes under a rate ---- */
 
 /* Of what is sent, a lower class that waits gets one part of so many. */
@@ -38,18 +50,6 @@ void class_sched_init(struct class_sched *s)
     *s = (struct class_sched){.until = NSEC_NEVER};
     for (unsigned i = 0; i < CLASS_SCHED_MAX; i++)
         s->credit[i] = CLASS_SCHED_QUANTUM;
-}
-
-void class_sched_on_ready(struct class_sched *s, uint64_t mask)
-{
-    s->fresh |= mask & ~s->ready;
-    s->ready |= mask;
-}
-
-void class_sched_on_empty(struct class_sched *s, unsigned queue)
-{
-    s->ready &= ~bit(queue);
-    s->fresh &= ~bit(queue);
 }
 
 /* Takes back those whose peers may be sent to by now. */
@@ -103,7 +103,7 @@ static unsigned class_sched_by_turn(struct class_sched *s, unsigned class, uint6
     for (;;) {
         uint64_t behind = mask & ~UINT64_C(0) << s->at[class];
         unsigned queue = (unsigned)__builtin_ctzll(behind ? behind : mask);
-        uint64_t idle = behind ? 0 : ~s->ready & queues_of(s, class);
+        uint64_t idle = behind ? 0 : ~s->queues.ready & queues_of(s, class);
 
         /* Queues of the class that have nothing to send begin with a whole part when they have. */
         for (; idle; idle &= idle - 1)
@@ -122,7 +122,7 @@ int class_sched_next(struct class_sched *s, unsigned closed, nsec_t now)
     unsigned class;
 
     take_back(s, now);
-    mask = s->ready & ~s->aside;
+    mask = s->queues.ready & ~s->aside;
     for (class = 0; class < TRAFFIC_CLASS_N; class ++) {
         if (closed & 1u << class)
             mask &= ~queues_of(s, class);
@@ -131,12 +131,12 @@ int class_sched_next(struct class_sched *s, unsigned closed, nsec_t now)
         return -1;
     class = choose_class(s, mask);
     mask &= queues_of(s, class);
-    for (fresh = s->fresh & mask; fresh; fresh &= fresh - 1) {
+    for (fresh = s->queues.fresh & mask; fresh; fresh &= fresh - 1) {
         unsigned queue = (unsigned)__builtin_ctzll(fresh);
 
         if (s->credit[queue] > 0)
             return (int)queue;
-        s->fresh &= ~bit(queue);
+        s->queues.fresh &= ~bit(queue);
     }
     return (int)class_sched_by_turn(s, class, mask);
 }
@@ -145,7 +145,7 @@ int class_sched_next(struct class_sched *s, unsigned closed, nsec_t now)
  * paid. */
 static void settle(struct class_sched *s, unsigned class, uint32_t n_bytes)
 {
-    uint64_t waiting = s->ready & ~s->aside;
+    uint64_t waiting = s->queues.ready & ~s->aside;
 
     s->owed[class] -= s->owed[class] < n_bytes ? s->owed[class] : n_bytes;
     for (unsigned lower = class + 1; lower < TRAFFIC_CLASS_N; lower++) {
@@ -175,28 +175,16 @@ void class_sched_set_aside(struct class_sched *s, unsigned queue, const void *pe
 
 /* ---- queues without a rate ---- */
 
-void queue_sched_on_ready(struct queue_sched *s, uint64_t mask)
-{
-    s->fresh |= mask & ~s->ready;
-    s->ready |= mask;
-}
-
-void queue_sched_on_empty(struct queue_sched *s, unsigned queue)
-{
-    s->ready &= ~bit(queue);
-    s->fresh &= ~bit(queue);
-}
-
 unsigned queue_sched_begin(struct queue_sched *s)
 {
-    s->left = s->ready;
+    s->left = s->queues.ready;
     s->may_jump = !s->is_turn_due;
-    return (unsigned)__builtin_popcountll(s->ready);
+    return (unsigned)__builtin_popcountll(s->queues.ready);
 }
 
 int queue_sched_next(struct queue_sched *s)
 {
-    uint64_t first = s->may_jump ? s->left & s->fresh : 0;
+    uint64_t first = s->may_jump ? s->left & s->queues.fresh : 0;
     uint64_t behind = s->left & ~UINT64_C(0) << s->at;
     unsigned queue;
 
@@ -212,7 +200,7 @@ int queue_sched_next(struct queue_sched *s)
     }
     s->is_turn_due = first != 0;
     s->left &= ~bit(queue);
-    s->fresh &= ~bit(queue);
+    s->queues.fresh &= ~bit(queue);
     return (int)queue;
 }
 

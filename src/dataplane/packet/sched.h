@@ -10,6 +10,18 @@
 #include "base/clock.h"
 #include "base/traffic.h"
 
+/** What is known of a tx worker's queues; a bit for each. */
+struct sched_queues {
+    uint64_t ready; /* queues that may have frames */
+    uint64_t fresh; /* of them, those that were empty until now */
+};
+
+/** sched_queues_on_ready() - the queues in @mask have frames, whatever was known of them. */
+void sched_queues_on_ready(struct sched_queues *q, uint64_t mask);
+
+/** sched_queues_on_empty() - @queue was read until it had no more. */
+void sched_queues_on_empty(struct sched_queues *q, unsigned queue);
+
 /*
  * Which of a tx worker's queues is read next while the interface has a rate.
  *
@@ -35,12 +47,11 @@
 #define CLASS_SCHED_MAX 64
 
 struct class_sched {
-    bool has_classes;            /* queues are of classes; else all are TRAFFIC_CLASS_NORMAL */
-    uint64_t ready;              /* queues that may have frames */
-    uint64_t fresh;              /* of them, those that were empty until now */
-    uint64_t aside;              /* of them, those that wait for their peer's rate */
-    nsec_t until;                /* the first of @aside may be read again; NSEC_NEVER: none waits */
-    uint8_t at[TRAFFIC_CLASS_N]; /* where the turn of each class is, in the queues of it */
+    bool has_classes; /* queues are of classes; else all are TRAFFIC_CLASS_NORMAL */
+    struct sched_queues queues;
+    uint64_t aside; /* of those that are ready, those that wait for their peer's rate */
+    nsec_t until;   /* the first of @aside may be read again; NSEC_NEVER: none waits */
+    uint8_t at[TRAFFIC_CLASS_N];       /* where the turn of each class is, in the queues of it */
     uint64_t owed[TRAFFIC_CLASS_N];    /* bytes that a class may send before those above it */
     int32_t credit[CLASS_SCHED_MAX];   /* bytes that each queue may still send in this turn */
     nsec_t due[CLASS_SCHED_MAX];       /* of those in @aside */
@@ -50,12 +61,6 @@ struct class_sched {
 
 /** class_sched_init() - nothing is ready, and there are no classes. */
 void class_sched_init(struct class_sched *s);
-
-/** class_sched_on_ready() - the queues in @mask have frames, whatever was known of them. */
-void class_sched_on_ready(struct class_sched *s, uint64_t mask);
-
-/** class_sched_on_empty() - @queue was read until it had no more. */
-void class_sched_on_empty(struct class_sched *s, unsigned queue);
 
 /**
  * class_sched_next() - the queue to read a frame of now
@@ -97,19 +102,12 @@ static inline enum traffic_class class_sched_class(const struct class_sched *s, 
 #define QUEUE_SCHED_MAX 64
 
 struct queue_sched {
-    uint64_t ready;   /* queues that may have frames */
-    uint64_t fresh;   /* of them, those that were empty until now */
+    struct sched_queues queues;
     uint64_t left;    /* of those ready when the batch began, the ones not asked yet */
     unsigned at;      /* where the turn is */
     bool is_turn_due; /* fresh ones have gone first, and nobody by turn since */
     bool may_jump;    /* fresh ones go first in this batch */
 };
-
-/** queue_sched_on_ready() - the queues in @mask have frames, whatever was known of them. */
-void queue_sched_on_ready(struct queue_sched *s, uint64_t mask);
-
-/** queue_sched_on_empty() - @queue was read until it had no more. */
-void queue_sched_on_empty(struct queue_sched *s, unsigned queue);
 
 /** queue_sched_begin() - a batch begins. Each ready queue is asked once in it. Returns how many. */
 unsigned queue_sched_begin(struct queue_sched *s);

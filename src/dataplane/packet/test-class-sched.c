@@ -40,7 +40,7 @@ static void run(struct run *r, uint64_t mask, uint64_t n_bytes)
     for (uint64_t n = 0; n < n_bytes;) {
         int queue;
 
-        class_sched_on_ready(&r->sched, mask);
+        sched_queues_on_ready(&r->sched.queues, mask);
         queue = class_sched_next(&r->sched, 0, 0);
         assert_true(queue >= 0 && (mask & BIT(queue)));
         class_sched_on_sent(&r->sched, (unsigned)queue, r->frame[queue], r->peer[queue]);
@@ -64,9 +64,9 @@ static void test_nothing_is_ready(void **state)
     class_sched_init(&s);
     s.has_classes = true;
     assert_int_equal(class_sched_next(&s, 0, 0), -1);
-    class_sched_on_ready(&s, BIT(5));
+    sched_queues_on_ready(&s.queues, BIT(5));
     assert_int_equal(class_sched_next(&s, 0, 0), 5);
-    class_sched_on_empty(&s, 5);
+    sched_queues_on_empty(&s.queues, 5);
     assert_int_equal(class_sched_next(&s, 0, 0), -1);
 }
 
@@ -127,12 +127,12 @@ static void test_a_new_flow_goes_first_once(void **state)
 
     run_init(&r);
     run(&r, BIT(NORMAL(4)) | BIT(NORMAL(5)), 1 << 20);
-    class_sched_on_ready(&r.sched, BIT(NORMAL(12)));
+    sched_queues_on_ready(&r.sched.queues, BIT(NORMAL(12)));
     assert_int_equal(class_sched_next(&r.sched, 0, 0), NORMAL(12));
     /* One that has had its part waits for its turn, although it was empty in between. */
     class_sched_on_sent(&r.sched, NORMAL(12), 65536, &b);
-    class_sched_on_empty(&r.sched, NORMAL(12));
-    class_sched_on_ready(&r.sched, BIT(NORMAL(12)));
+    sched_queues_on_empty(&r.sched.queues, NORMAL(12));
+    sched_queues_on_ready(&r.sched.queues, BIT(NORMAL(12)));
     queue = class_sched_next(&r.sched, 0, 0);
     assert_true(queue == NORMAL(4) || queue == NORMAL(5));
 }
@@ -147,13 +147,13 @@ static void test_going_first_gains_nothing(void **state)
     for (uint64_t n = 0; n < 16 << 20;) {
         int queue;
 
-        class_sched_on_ready(&r.sched, BIT(NORMAL(1)) | BIT(NORMAL(7)));
+        sched_queues_on_ready(&r.sched.queues, BIT(NORMAL(1)) | BIT(NORMAL(7)));
         queue = class_sched_next(&r.sched, 0, 0);
         class_sched_on_sent(&r.sched, (unsigned)queue, 1420, r.peer[queue]);
         r.sent[queue] += 1420;
         n += 1420;
         if (queue == NORMAL(7))
-            class_sched_on_empty(&r.sched, NORMAL(7));
+            sched_queues_on_empty(&r.sched.queues, NORMAL(7));
     }
     assert_true(r.sent[NORMAL(7)] < r.sent[NORMAL(1)] * 11 / 10);
 }
@@ -164,14 +164,14 @@ static void test_one_that_waits_for_its_peer(void **state)
 
     class_sched_init(&s);
     s.has_classes = true;
-    class_sched_on_ready(&s, BIT(NORMAL(0)) | BIT(NORMAL(1)));
+    sched_queues_on_ready(&s.queues, BIT(NORMAL(0)) | BIT(NORMAL(1)));
     class_sched_set_aside(&s, NORMAL(0), &a, 100);
     class_sched_set_aside(&s, NORMAL(1), &b, 50);
     assert_int_equal(class_sched_next(&s, 0, 49), -1);
     assert_int_equal(s.until, 50);
     assert_int_equal(class_sched_next(&s, 0, 50), NORMAL(1));
     assert_int_equal(s.until, 100);
-    class_sched_on_empty(&s, NORMAL(1));
+    sched_queues_on_empty(&s.queues, NORMAL(1));
     assert_int_equal(class_sched_next(&s, 0, 99), -1);
     assert_int_equal(class_sched_next(&s, 0, 100), NORMAL(0));
     assert_true(s.until == NSEC_NEVER);
@@ -183,7 +183,7 @@ static void test_a_closed_class_waits(void **state)
 
     class_sched_init(&s);
     s.has_classes = true;
-    class_sched_on_ready(&s, BIT(NORMAL(0)) | BIT(BULK(1)));
+    sched_queues_on_ready(&s.queues, BIT(NORMAL(0)) | BIT(BULK(1)));
     assert_int_equal(class_sched_next(&s, 1u << TRAFFIC_CLASS_NORMAL, 0), BULK(1));
     assert_int_equal(class_sched_next(&s, 0xf, 0), -1);
     assert_int_equal(class_sched_next(&s, 1u << TRAFFIC_CLASS_BULK, 0), NORMAL(0));

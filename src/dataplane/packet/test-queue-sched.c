@@ -43,14 +43,14 @@ static void test_full_queues_take_turns(void **state)
     struct queue_sched t = {0};
     int asked[QUEUE_SCHED_MAX];
 
-    queue_sched_on_ready(&t, bits(1, 63) | bits(5, 8));
+    sched_queues_on_ready(&t.queues, bits(1, 63) | bits(5, 8));
     assert_int_equal(batch_of_all(&t, asked), 4); /* none is fresh any more */
     for (unsigned turn = 0; turn < 3; turn++) {
         static const int order[] = {1, 5, 8, 63};
 
         for (unsigned i = 0; i < 4; i++) {
             assert_int_equal(batch_of_one(&t), order[i]);
-            queue_sched_on_ready(&t, bits(1, 63) | bits(5, 8));
+            sched_queues_on_ready(&t.queues, bits(1, 63) | bits(5, 8));
         }
     }
 }
@@ -60,7 +60,7 @@ static void test_each_is_asked_once_a_batch(void **state)
     struct queue_sched t = {0};
     int asked[QUEUE_SCHED_MAX];
 
-    queue_sched_on_ready(&t, ~UINT64_C(0));
+    sched_queues_on_ready(&t.queues, ~UINT64_C(0));
     for (unsigned turn = 0; turn < 5; turn++) {
         uint64_t seen = 0;
 
@@ -77,18 +77,18 @@ static void test_one_that_was_empty_goes_first_once(void **state)
     struct queue_sched t = {0};
     int asked[QUEUE_SCHED_MAX];
 
-    queue_sched_on_ready(&t, bits(3, 4));
+    sched_queues_on_ready(&t.queues, bits(3, 4));
     (void)batch_of_all(&t, asked);
-    queue_sched_on_ready(&t, bits(3, 4) | bits(9, 9));
+    sched_queues_on_ready(&t.queues, bits(3, 4) | bits(9, 9));
     assert_int_equal(batch_of_one(&t), 9);
     /* It has more, so it is one of them. */
-    queue_sched_on_ready(&t, bits(3, 4) | bits(9, 9));
+    sched_queues_on_ready(&t.queues, bits(3, 4) | bits(9, 9));
     assert_int_equal(batch_of_one(&t), 3);
     assert_int_equal(batch_of_one(&t), 4);
     assert_int_equal(batch_of_one(&t), 9);
     /* Read until it was empty, it is as new. */
-    queue_sched_on_empty(&t, 9);
-    queue_sched_on_ready(&t, bits(9, 9));
+    sched_queues_on_empty(&t.queues, 9);
+    sched_queues_on_ready(&t.queues, bits(9, 9));
     assert_int_equal(batch_of_one(&t), 9);
 }
 
@@ -98,13 +98,13 @@ static void test_the_turn_goes_on(void **state)
     struct queue_sched t = {0};
     int asked[QUEUE_SCHED_MAX];
 
-    queue_sched_on_ready(&t, bits(2, 7));
+    sched_queues_on_ready(&t.queues, bits(2, 7));
     (void)batch_of_all(&t, asked);
     for (unsigned i = 0; i < 6; i++) {
-        queue_sched_on_ready(&t, bits(5, 5));
+        sched_queues_on_ready(&t.queues, bits(5, 5));
         (void)queue_sched_begin(&t);
         assert_int_equal(queue_sched_next(&t), 5);
-        queue_sched_on_empty(&t, 5);
+        sched_queues_on_empty(&t.queues, 5);
         assert_int_equal(queue_sched_next(&t), i % 2 ? 7 : 2);
     }
 }
@@ -116,17 +116,17 @@ static void test_fresh_ones_keep_nobody_out(void **state)
     int asked[QUEUE_SCHED_MAX];
     unsigned n_old = 0;
 
-    queue_sched_on_ready(&t, bits(40, 40));
+    sched_queues_on_ready(&t.queues, bits(40, 40));
     (void)batch_of_all(&t, asked);
     for (unsigned i = 0; i < 600; i++) {
         int queue;
 
-        queue_sched_on_ready(&t, bits(0, 1) | bits(40, 40));
+        sched_queues_on_ready(&t.queues, bits(0, 1) | bits(40, 40));
         queue = batch_of_one(&t);
         if (queue == 40)
             n_old++;
         else
-            queue_sched_on_empty(&t, (unsigned)queue);
+            sched_queues_on_empty(&t.queues, (unsigned)queue);
     }
     assert_in_range(n_old, 600 / 6, 600 / 2);
 }

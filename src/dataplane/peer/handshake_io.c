@@ -77,7 +77,7 @@ static void send_message(
         return;
     }
     send_at_once(p->sender, path, msg, len);
-    peer_count_tx(peer, len);
+    peer_count(&peer->tx_bytes, len);
 }
 
 void handshake_io_abandon(struct peer *peer)
@@ -282,7 +282,7 @@ static struct peer *take_initiation(struct device *d, const struct handshake_msg
         drop(d->port, DROP_HANDSHAKE_INVALID);
     if (r != 0)
         goto out;
-    peer_count_rx(peer, sizeof(msg));
+    peer_count(&peer->rx_bytes, sizeof(msg));
     timers_on_other_received(&peer->timers, now);
     peer_learn_path(peer, &m->path, false);
     send_response(peer, &answer, &m->path, now);
@@ -310,7 +310,7 @@ static struct peer *take_response(struct device *d, const struct handshake_msg *
         drop(d->port, DROP_HANDSHAKE_INVALID);
         return NULL;
     }
-    peer_count_rx(peer, sizeof(msg));
+    peer_count(&peer->rx_bytes, sizeof(msg));
     timers_on_other_received(&peer->timers, now);
     peer_learn_path(peer, &m->path, true);
     profile = peer->handshake.profile;
@@ -339,7 +339,7 @@ static void take_cookie_reply(struct port *p, const struct handshake_msg *m, nse
     else if (!cookie_consume_reply(&peer->cookies, &peer->remote.public, &msg, now))
         drop(p, DROP_COOKIE_INVALID);
     else
-        peer_count_rx(peer, sizeof(msg));
+        peer_count(&peer->rx_bytes, sizeof(msg));
 }
 
 static void send_cookie(struct port *p, const struct handshake_msg *m, nsec_t now)

@@ -137,16 +137,10 @@ struct udp_path peer_copy_path(struct peer *peer, const struct udp_path *which);
  */
 void peer_learn_path(struct peer *peer, const struct udp_path *path, bool begins);
 
-/** peer_count_rx() - @n_bytes of authentic messages arrived. Any thread. */
-static inline void peer_count_rx(struct peer *peer, uint64_t n_bytes)
+/** peer_count() - @counter, rx_bytes or tx_bytes of a peer, grows. Any thread. */
+static inline void peer_count(_Atomic uint64_t *counter, uint64_t n_bytes)
 {
-    atomic_fetch_add_explicit(&peer->rx_bytes, n_bytes, memory_order_relaxed);
-}
-
-/** peer_count_tx() - @n_bytes of messages were sent to it. Any thread. */
-static inline void peer_count_tx(struct peer *peer, uint64_t n_bytes)
-{
-    atomic_fetch_add_explicit(&peer->tx_bytes, n_bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(counter, n_bytes, memory_order_relaxed);
 }
 
 /**

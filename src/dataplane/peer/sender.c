@@ -144,7 +144,7 @@ static void send_under(struct sender *s, struct peer *peer, struct keypair *kp, 
     n_pkts = seal_all(s, kp, buf, pkts, n_pkts);
     if (n_pkts == 0)
         return;
-    peer_count_tx(peer, coalesce(s, buf, pkts, n_pkts, path, tos));
+    peer_count(&peer->tx_bytes, coalesce(s, buf, pkts, n_pkts, path, tos));
     if (n_pkts == 1 && pkts[0].len == 0)
         timers_on_keepalive_sent(&peer->timers, now);
     else

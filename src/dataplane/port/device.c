@@ -124,7 +124,7 @@ int device_new(
     list_init(&d->siblings);
     list_init(&d->peers);
     htab_init(&d->by_key, rng_u64(&port->rng));
-    cookie_checker_init(&d->checker, &d->local.public);
+    cookie_checker_set_key(&d->checker, &d->local.public);
     r = open_tun(d, opt, e);
     if (r == 0) {
         r = gate_init(&d->gate, tun_readers(&d->tun));

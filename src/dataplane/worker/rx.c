@@ -194,7 +194,7 @@ static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *
 
     peer_learn_path(peer, &run->path, is_confirmed);
     /* After the path: who finds that this has grown then finds where it came from. */
-    peer_count_rx(peer, tally->n_bytes);
+    peer_count(&peer->rx_bytes, tally->n_bytes);
     if (is_confirmed) {
         atomic_store(&peer->has_confirmed, true);
         timers_on_session_confirmed(&peer->timers, now);

@@ -35,7 +35,7 @@ static void add_device(struct fixture *f, unsigned i)
     struct x25519_public key = key_of(i);
     struct cookie_maker maker;
 
-    cookie_checker_init(&f->owned[i].checker, &key);
+    cookie_checker_set_key(&f->owned[i].checker, &key);
     list_add_tail(&f->devices, &f->owned[i].siblings);
     f->messages[i].type = le32_make(WG_TYPE_INITIATION);
     maker = (struct cookie_maker){0};

@@ -45,7 +45,7 @@ static bool collect_from(struct tx_worker *w, unsigned queue, uint32_t n_bytes)
 
     while (w->batch.len < end) {
         if (!tx_read_frame(w, queue)) {
-            queue_sched_on_empty(&w->sched, queue);
+            sched_queues_on_empty(&w->sched.queues, queue);
             return true;
         }
         if (!tx_cut_frame(w))
@@ -62,7 +62,7 @@ static inline bool is_cutting(const struct tx_worker *w)
 
 static bool has_more(const struct tx_worker *w)
 {
-    return w->sched.ready || is_cutting(w);
+    return w->sched.queues.ready || is_cutting(w);
 }
 
 /* Stage: collect. Fills the batch: from each queue that may have frames its share, in
@@ -88,7 +88,7 @@ static bool poll_queues(struct tx_worker *w)
 
     if (!tx_poll_queues(w, &ready))
         return false;
-    queue_sched_on_ready(&w->sched, ready);
+    sched_queues_on_ready(&w->sched.queues, ready);
     return true;
 }
 

@@ -105,7 +105,7 @@ static bool take_frame(struct tx_worker *w, unsigned queue)
     }
     if (tx_read_frame(w, queue))
         return true;
-    class_sched_on_empty(&w->shaper->sched, queue);
+    sched_queues_on_empty(&w->shaper->sched.queues, queue);
     return false;
 }
 
@@ -210,7 +210,7 @@ static bool look(struct tx_worker *w)
     if (!tx_poll_queues(w, &ready))
         return false;
     w->shaper->sched.has_classes = atomic_load(&w->device->shaping.has_classes);
-    class_sched_on_ready(&w->shaper->sched, ready | w->shaper->has_kept);
+    sched_queues_on_ready(&w->shaper->sched.queues, ready | w->shaper->has_kept);
     return true;
 }
 

@@ -19,7 +19,7 @@ void party_init(struct party *p, const struct rng *rng, const struct party_event
     p->events = *events;
     x25519_secret_make(&secret, &p->rng);
     noise_local_set(&p->local, &secret);
-    cookie_checker_init(&p->checker, &p->local.public);
+    cookie_checker_set_key(&p->checker, &p->local.public);
     assert(aead_lane_new(&p->lane) == 0);
 }
 

@@ -421,7 +421,7 @@ static int reconcile_addresses(
             rc->lacks_v6 = true;
             continue;
         }
-        r = rtnl_add_bare_address(&rc->nl, rc->ifindex, &c.wanted[i]);
+        r = rtnl_add_address(&rc->nl, rc->ifindex, &c.wanted[i], true);
         /* Does that error mean that this machine has IPv6 switched off, or not built in? The
          * overlay's IPv4 works all the same. */
         if (!ip_addr_is_v4(&c.wanted[i].addr) &&

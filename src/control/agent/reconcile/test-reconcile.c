@@ -282,7 +282,7 @@ static void test_interface_that_was_changed_by_hand(void **state)
     (void)pass(w);
     own = w->rc.applied.addresses[0];
     assert_int_equal(rtnl_remove_address(w->nl, w->ifindex, &own), 0);
-    assert_int_equal(rtnl_add_address(w->nl, w->ifindex, &foreign), 0);
+    assert_int_equal(rtnl_add_address(w->nl, w->ifindex, &foreign, false), 0);
     assert_int_equal(rtnl_set_link(w->nl, w->ifindex, false, 1300), 0);
     assert_true(pass(w) >= 3);
     assert_interface_is_whole(w);
@@ -410,7 +410,7 @@ static void test_foreign_interface(void **state)
     struct rtnl_link link;
     struct err e = ERR_NULL;
 
-    assert_int_equal(rtnl_add_address(w->nl, w->ifindex, &own), 0);
+    assert_int_equal(rtnl_add_address(w->nl, w->ifindex, &own, false), 0);
     reconcile_assume(&w->rc, &in);
     w->rc.engine = NULL;
     (void)netlink_writes_take();

@@ -77,7 +77,7 @@ static unsigned add_link(struct netlink *nl, const char *name, const char *addre
     assert_int_equal(rtnl_add_link(nl, name, "bridge"), 0);
     assert_int_equal(rtnl_find_link(nl, name, &link), 0);
     assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
-    assert_int_equal(rtnl_add_address(nl, link.ifindex, &a), 0);
+    assert_int_equal(rtnl_add_address(nl, link.ifindex, &a, false), 0);
     return link.ifindex;
 }
 

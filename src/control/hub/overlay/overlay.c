@@ -312,8 +312,7 @@ static int add_address(struct overlay_network *net, const struct ip_addr *addres
 
     if (shadowed)
         own.len = v4 ? 32 : 128;
-    r = shadowed ? rtnl_add_address(nl, net->ifindex, &own)
-                 : rtnl_add_bare_address(nl, net->ifindex, &own);
+    r = rtnl_add_address(nl, net->ifindex, &own, !shadowed);
     if (r == 0)
         r = rtnl_add_route(nl, net->ifindex, block, &route);
     if (r != 0 || shadowed)

@@ -273,15 +273,10 @@ static int change_address(struct netlink *nl, uint16_t type, uint16_t flags, uns
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
-int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
+int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a, bool is_bare)
 {
-    return change_address(nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a, 0);
-}
-
-int rtnl_add_bare_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
-{
-    return change_address(
-        nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a, IFA_F_NOPREFIXROUTE);
+    return change_address(nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a,
+        is_bare ? IFA_F_NOPREFIXROUTE : 0);
 }
 
 int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)

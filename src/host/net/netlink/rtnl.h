@@ -86,12 +86,10 @@ int rtnl_find_address(struct netlink *nl, const struct ip_addr *a, unsigned *ret
  */
 int rtnl_largest_mtu(struct netlink *nl, unsigned own, unsigned *ret);
 
-/** rtnl_add_address(), rtnl_remove_address() - @a: with the length of its block. */
-int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
+/** rtnl_add_address(), rtnl_remove_address() - @a: with the length of its block; @is_bare: the
+ * kernel makes no route to that block. */
+int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a, bool is_bare);
 int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
-
-/** rtnl_add_bare_address() - the same, but the kernel makes no route to its block. */
-int rtnl_add_bare_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
 
 /** Protocol number of our routes to single peers and in tables of their own, to recognise them. */
 #define RTNL_PEER_ROUTES 87

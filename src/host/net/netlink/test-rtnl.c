@@ -99,7 +99,7 @@ static void test_addresses_and_routes(void **state)
         char text[IP_PREFIX_TEXT_MAX];
 
         for (unsigned again = 0; again < 2; again++) {
-            assert_int_equal(rtnl_add_address(nl, link.ifindex, &a), 0);
+            assert_int_equal(rtnl_add_address(nl, link.ifindex, &a, false), 0);
             assert_int_equal(count_addresses(nl, link.ifindex, addresses[i]), 1);
             assert_int_equal(rtnl_add_route(nl, link.ifindex, &dst, NULL), 0);
             assert_int_equal(count_routes(nl, link.ifindex, routes[i]), 1);
@@ -180,10 +180,10 @@ static void test_check_free(void **state)
 
     assert_int_equal(rtnl_set_link(nl, lan.ifindex, true, 0), 0);
     assert_int_equal(rtnl_set_link(nl, own.ifindex, true, 0), 0);
-    assert_int_equal(rtnl_add_address(nl, own.ifindex, &p), 0);
+    assert_int_equal(rtnl_add_address(nl, own.ifindex, &p, false), 0);
     for (size_t i = 0; i < sizeof(lan_addresses) / sizeof(*lan_addresses); i++) {
         p = netns_prefix(lan_addresses[i]);
-        assert_int_equal(rtnl_add_address(nl, lan.ifindex, &p), 0);
+        assert_int_equal(rtnl_add_address(nl, lan.ifindex, &p, false), 0);
     }
     for (size_t i = 0; i < sizeof(lan_routes) / sizeof(*lan_routes); i++) {
         p = netns_prefix(lan_routes[i]);
@@ -210,7 +210,7 @@ static void test_source(void **state)
 
     assert_int_equal(rtnl_source_for(nl, &far.addr, &source), RTNL_E_ABSENT);
     assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
-    assert_int_equal(rtnl_add_address(nl, link.ifindex, &a), 0);
+    assert_int_equal(rtnl_add_address(nl, link.ifindex, &a, false), 0);
     assert_int_equal(rtnl_source_for(nl, &far.addr, &source), 0);
     assert_true(ip_addr_equal(&source, &a.addr));
 }
@@ -230,7 +230,7 @@ static void test_way_out(void **state)
 
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(rtnl_set_link(nl, links[i].ifindex, true, 0), 0);
-        assert_int_equal(rtnl_add_address(nl, links[i].ifindex, &own[i]), 0);
+        assert_int_equal(rtnl_add_address(nl, links[i].ifindex, &own[i], false), 0);
     }
     assert_int_equal(rtnl_way_out(nl, &flow, &ifindex), RTNL_E_ABSENT);
     for (unsigned i = 0; i < 2; i++) {
@@ -261,7 +261,7 @@ static void test_rule_of_a_source(void **state)
             .from_port = 1};
 
         assert_int_equal(rtnl_set_link(nl, links[i].ifindex, true, 0), 0);
-        assert_int_equal(rtnl_add_address(nl, links[i].ifindex, &own[i]), 0);
+        assert_int_equal(rtnl_add_address(nl, links[i].ifindex, &own[i], false), 0);
         if (i == 0) {
             assert_int_equal(rtnl_add_route(nl, links[i].ifindex, &far, NULL), 0);
         } else {
@@ -329,7 +329,7 @@ static void test_route_metrics(void **state)
                          host = netns_prefix(hosts[i]);
         struct found f;
 
-        assert_int_equal(rtnl_add_bare_address(nl, link.ifindex, &address), 0);
+        assert_int_equal(rtnl_add_address(nl, link.ifindex, &address, true), 0);
         assert_int_equal(walk_for(nl, link.ifindex, blocks[i]).n, 0);
         assert_int_equal(rtnl_set_route(nl, link.ifindex, &block, &base), 0);
         assert_int_equal(rtnl_set_route(nl, link.ifindex, &host, &more), 0);

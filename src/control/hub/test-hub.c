@@ -1,0 +1,463 @@
+/*
+ * test-hub.c - a hub with its sockets: what it makes at its start, whom it answers, and its end.
+ *
+ * It runs in a thread of its own, in a network namespace, and without a data half. Its interface
+ * "wt-default" is a bridge that the test makes, where it is to have one.
+ */
+#include "hub/hub.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <uv.h>
+
+#include "api/client/client.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "hub/networks/networks.h"
+#include "net/netlink/rtnl.h"
+#include "net/socket/unix_socket.h"
+#include "test/support/netns.h"
+
+static struct world {
+    char dir[64];
+    char url[96];
+    char socket_path[96];
+    struct hub_config config;
+    uv_loop_t loop;
+    uv_async_t end;
+    pthread_t thread;
+    struct hub *hub;
+    bool is_running;
+    struct err e;
+    struct client_answer answer;
+} w;
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void on_end(uv_async_t *end)
+{
+    hub_stop(w.hub);
+    uv_close((uv_handle_t *)end, NULL);
+}
+
+static void *serve(void *arg)
+{
+    (void)uv_run(&w.loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+/* As hub_start() does; after a failure there is no hub. */
+static int start(const char *network, const char *cidr4)
+{
+    struct ip_prefix block = {.len = 0};
+    int r;
+
+    if (cidr4)
+        block = netns_prefix(cidr4);
+    w.e = (struct err)ERR_NULL;
+    assert_int_equal(uv_loop_init(&w.loop), 0);
+    assert_int_equal(uv_async_init(&w.loop, &w.end, on_end), 0);
+    r = hub_new(&w.hub, &w.loop, &w.config, NULL, &w.e);
+    if (r == 0) {
+        r = hub_start(w.hub, network, &block, &w.e);
+        if (r != 0)
+            hub_stop(w.hub);
+    }
+    if (r == 0) {
+        w.is_running = true;
+        assert_int_equal(pthread_create(&w.thread, NULL, serve, NULL), 0);
+        return 0;
+    }
+    uv_close((uv_handle_t *)&w.end, NULL);
+    (void)uv_run(&w.loop, UV_RUN_DEFAULT);
+    w.hub = hub_free(w.hub);
+    assert_int_equal(uv_loop_close(&w.loop), 0);
+    return r;
+}
+
+static void start_well(const char *network, const char *cidr4)
+{
+    if (start(network, cidr4) != 0)
+        fail_msg("%s", err_text(&w.e));
+}
+
+/* Its model is there still. */
+static void stop(void)
+{
+    (void)uv_async_send(&w.end);
+    assert_int_equal(pthread_join(w.thread, NULL), 0);
+    assert_int_equal(uv_loop_close(&w.loop), 0);
+    w.is_running = false;
+}
+
+static void end(void)
+{
+    stop();
+    w.hub = hub_free(w.hub);
+}
+
+static int enter(void **state)
+{
+    struct rtnl_link lo;
+
+    memset(&w, 0, sizeof(w));
+    if (netns_enter(state) != 0)
+        return -1;
+    if (!*state)
+        return 0;
+    assert_int_equal(rtnl_find_link(*state, "lo", &lo), 0);
+    assert_int_equal(rtnl_set_link(*state, lo.ifindex, true, 0), 0);
+    (void)snprintf(w.dir, sizeof(w.dir), "/tmp/weft-test-hub.XXXXXX");
+    assert_non_null(mkdtemp(w.dir));
+    (void)snprintf(w.url, sizeof(w.url), "sqlite:%s/hub.db", w.dir);
+    (void)snprintf(w.socket_path, sizeof(w.socket_path), "%s/sock", w.dir);
+    w.config = (struct hub_config){.state_dir = w.dir,
+        .store_url = w.url,
+        .socket_path = w.socket_path,
+        .interface_prefix = "wt",
+        .api_listen = {.addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1})},
+        .udp_port = 51820,
+        .public_addresses.n = 1};
+    return hub_public_parse(&w.config.public_addresses.items[0], "192.0.2.1", 51820, NULL);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static int leave(void **state)
+{
+    if (!*state)
+        return 0;
+    if (w.is_running)
+        end();
+    else
+        w.hub = hub_free(w.hub);
+    client_answer_deinit(&w.answer);
+    assert_int_equal(nftw(w.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    return netns_leave(state);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* The status; 0: there was no answer. */
+static int ask(
+    const struct client_target *target, const char *method, const char *path, json_t *body)
+{
+    struct err e = ERR_NULL;
+
+    client_answer_deinit(&w.answer);
+    (void)client_call(target, method, path, body, 10000, &w.answer, &e);
+    json_decref(body);
+    return w.answer.status;
+}
+
+static int ask_root(const char *method, const char *path, json_t *body)
+{
+    const struct client_target target = {.access = CLIENT_ACCESS_UNIX, .address = w.socket_path};
+
+    return ask(&target, method, path, body);
+}
+
+/* @bearer: NULL: none. */
+static int ask_tls(const char *bearer, const char *method, const char *path, json_t *body)
+{
+    char text[HUB_PIN_TEXT_MAX];
+    char address[32];
+    struct client_target target = {
+        .access = CLIENT_ACCESS_HTTPS, .address = address, .bearer = bearer};
+
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", hub_api_port(w.hub));
+    assert_true(base64_decode(hub_pin(w.hub, text), target.pin.b, sizeof(target.pin.b)));
+    return ask(&target, method, path, body);
+}
+
+/* "a b ": the networks' names. */
+static const char *networks(void)
+{
+    const struct model_network *net = NULL;
+    static char text[256];
+    size_t len = 0;
+
+    text[0] = '\0';
+    while ((net = hub_next_network(w.hub, net)))
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s ", net->spec.meta.name);
+    return text;
+}
+
+static const char *block_of_first(void)
+{
+    static char text[IP_PREFIX_TEXT_MAX];
+
+    return ip_prefix_format(&hub_next_network(w.hub, NULL)->spec.cidr4, text);
+}
+
+/* ---- its start ------------------------------------------------------------------------------- */
+
+static void test_its_first_network(void **state)
+{
+    (void)netns_need(state);
+    start_well(NULL, NULL);
+    stop();
+    assert_string_equal(networks(), "default ");
+    assert_string_equal(block_of_first(), NETWORKS_CIDR4_DEFAULT);
+}
+
+static void test_a_first_network_as_it_is_asked_for(void **state)
+{
+    (void)netns_need(state);
+    start_well("lab", "10.99.0.0/16");
+    stop();
+    assert_string_equal(networks(), "lab ");
+    assert_string_equal(block_of_first(), "10.99.0.0/16");
+}
+
+/* What is asked for the first start changes nothing later. */
+static void test_a_second_start_makes_no_network(void **state)
+{
+    (void)netns_need(state);
+    start_well("lab", "10.99.0.0/16");
+    end();
+    start_well("other", "10.98.0.0/16");
+    stop();
+    assert_string_equal(networks(), "lab ");
+    assert_string_equal(block_of_first(), "10.99.0.0/16");
+}
+
+static void test_a_first_network_that_cannot_be(void **state)
+{
+    (void)netns_need(state);
+    assert_true(start("lab", "10.99.0.0/31") < 0);
+    assert_string_not_equal(err_text(&w.e), "");
+}
+
+static void test_networks_in_the_order_of_their_names(void **state)
+{
+    (void)netns_need(state);
+    start_well("m", NULL);
+    assert_int_equal(ask_root("POST", "/v1/networks",
+                         json_pack("{s:s, s:s}", "name", "z", "cidr4", "10.98.0.0/16")),
+        201);
+    assert_int_equal(ask_root("POST", "/v1/networks",
+                         json_pack("{s:s, s:s}", "name", "a", "cidr4", "10.97.0.0/16")),
+        201);
+    stop();
+    assert_string_equal(networks(), "a m z ");
+}
+
+static void test_what_it_makes_in_its_directory(void **state)
+{
+    static const char *const files[] = {
+        "tls.key", "tls.crt", "admin.token", "hub.db", "options.json"};
+    static const char *const options[] = {"--name", "x"};
+    char path[128];
+
+    (void)netns_need(state);
+    w.config.options = options;
+    w.config.n_options = 2;
+    start_well(NULL, NULL);
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", w.dir, files[i]);
+        if (access(path, F_OK) != 0)
+            fail_msg("%s is not there", path);
+    }
+}
+
+static void test_a_price_table_that_is_none(void **state)
+{
+    json_t *prices = json_pack("[i]", 7);
+
+    (void)netns_need(state);
+    w.config.price_table = prices;
+    assert_true(start(NULL, NULL) < 0);
+    json_decref(prices);
+}
+
+static void test_a_store_that_is_none(void **state)
+{
+    (void)netns_need(state);
+    w.config.store_url = "strange:x";
+    assert_true(start(NULL, NULL) < 0);
+    assert_non_null(strstr(w.e.text, "strange:x"));
+}
+
+static void test_a_port_that_is_taken(void **state)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd;
+
+    (void)netns_need(state);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    w.config.api_listen.port = ntohs(at.sin_port);
+    assert_int_equal(start(NULL, NULL), -EADDRINUSE);
+    (void)close(fd);
+}
+
+static void test_a_socket_that_somebody_serves(void **state)
+{
+    int fd;
+
+    (void)netns_need(state);
+    fd = unix_socket_listen(w.socket_path, SOCK_STREAM, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(start(NULL, NULL), -EADDRINUSE);
+    (void)close(fd);
+}
+
+static void test_names_that_a_hub_may_have(void **state)
+{
+    struct err e = ERR_NULL;
+
+    assert_int_equal(hub_check_name("hub", &e), 0);
+    assert_int_equal(hub_check_name("hub-b", &e), 0);
+    assert_int_equal(hub_check_name("localhost", &e), -EINVAL);
+    assert_int_equal(hub_check_name("No.Name", &e), -EINVAL);
+}
+
+/* ---- whom it answers ------------------------------------------------------------------------- */
+
+static void test_root_at_its_socket(void **state)
+{
+    (void)netns_need(state);
+    start_well(NULL, NULL);
+    assert_int_equal(ask_root("GET", "/v1/networks", NULL), 200);
+    assert_int_equal(ask_root("GET", "/v1/nothing", NULL), 404);
+    /* That is a member's. */
+    assert_int_not_equal(ask_root("GET", "/v1/jobs", NULL), 200);
+}
+
+static void test_an_administrator_from_afar(void **state)
+{
+    char path[128];
+    char token[256] = "";
+    FILE *f;
+
+    (void)netns_need(state);
+    start_well(NULL, NULL);
+    (void)snprintf(path, sizeof(path), "%s/admin.token", w.dir);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(token, sizeof(token), f));
+    (void)fclose(f);
+    token[strcspn(token, "\n")] = '\0';
+    assert_int_equal(ask_tls(NULL, "GET", "/v1/health", NULL), 200);
+    assert_int_equal(ask_tls(NULL, "GET", "/v1/networks", NULL), 401);
+    assert_int_equal(ask_tls("a-token-that-nobody-has", "GET", "/v1/networks", NULL), 401);
+    assert_int_equal(ask_tls(token, "GET", "/v1/networks", NULL), 200);
+}
+
+/* Members of the group may look, and change nothing. */
+static void test_members_of_the_group(void **state)
+{
+    char path[128];
+    const struct client_target target = {.access = CLIENT_ACCESS_UNIX, .address = path};
+
+    (void)netns_need(state);
+    start_well(NULL, NULL);
+    (void)snprintf(path, sizeof(path), "%s" UNIX_SOCKET_USERS_SUFFIX, w.socket_path);
+    assert_int_equal(ask(&target, "GET", "/v1/networks", NULL), 200);
+    assert_int_equal(ask(&target, "DELETE", "/v1/networks/default", NULL), 403);
+    assert_int_equal(ask_root("DELETE", "/v1/networks/default", NULL), 204);
+}
+
+/* Is something there that listens at that address? */
+static bool is_served(const char *address, unsigned port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct ip_prefix p = netns_prefix(address);
+    int r;
+
+    memcpy(&at.sin_addr, p.addr.b + 12, 4);
+    r = bind(fd, (struct sockaddr *)&at, sizeof(at));
+    r = r < 0 ? -errno : 0;
+    (void)close(fd);
+    assert_true(r == 0 || r == -EADDRINUSE);
+    return r != 0;
+}
+
+static unsigned add_interface(struct netlink *nl)
+{
+    struct ip_prefix p = netns_prefix("10.77.0.1/16");
+    struct rtnl_link link;
+
+    assert_int_equal(rtnl_add_link(nl, "wt-default", "bridge"), 0);
+    assert_int_equal(rtnl_find_link(nl, "wt-default", &link), 0);
+    assert_int_equal(rtnl_add_address(nl, link.ifindex, &p, false), 0);
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
+    return link.ifindex;
+}
+
+/* At its address on their interface, from the start to the end of the network. */
+static void test_members_on_their_interface(void **state)
+{
+    (void)add_interface(netns_need(state));
+    start_well(NULL, NULL);
+    assert_true(is_served("10.77.0.1/32", hub_api_port(w.hub)));
+    assert_int_equal(ask_root("DELETE", "/v1/networks/default", NULL), 204);
+    for (unsigned i = 0; i < 500 && is_served("10.77.0.1/32", hub_api_port(w.hub)); i++)
+        (void)poll(NULL, 0, 10);
+    assert_false(is_served("10.77.0.1/32", hub_api_port(w.hub)));
+}
+
+static void test_nobody_is_answered_after_its_end(void **state)
+{
+    uint16_t port;
+
+    (void)add_interface(netns_need(state));
+    start_well(NULL, NULL);
+    port = hub_api_port(w.hub);
+    end();
+    assert_int_equal(access(w.socket_path, F_OK), -1);
+    assert_false(is_served("10.77.0.1/32", port));
+    assert_false(is_served("127.0.0.1/32", port));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
+
+int main(int argc, char *argv[])
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_its_first_network),
+        TEST(test_a_first_network_as_it_is_asked_for),
+        TEST(test_a_second_start_makes_no_network),
+        TEST(test_a_first_network_that_cannot_be),
+        TEST(test_networks_in_the_order_of_their_names),
+        TEST(test_what_it_makes_in_its_directory),
+        TEST(test_a_price_table_that_is_none),
+        TEST(test_a_store_that_is_none),
+        TEST(test_a_port_that_is_taken),
+        TEST(test_a_socket_that_somebody_serves),
+        cmocka_unit_test(test_names_that_a_hub_may_have),
+        TEST(test_root_at_its_socket),
+        TEST(test_an_administrator_from_afar),
+        TEST(test_members_of_the_group),
+        TEST(test_members_on_their_interface),
+        TEST(test_nobody_is_answered_after_its_end),
+    };
+
+    /* The hub starts its own program for the jobs of a network, which is this one. */
+    if (argc > 1 && strcmp(argv[1], "rendezvous") == 0)
+        return 1;
+    (void)signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,293 @@
+/*
+ * test-changes.c - what follows from a change of the model: who is told, what is deleted, and when
+ * that which was removed is forgotten.
+ *
+ * A hub on the memory store, without sockets and without a data half.
+ */
+#include "hub/changes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "os/clock.h"
+#include "store/store.h"
+#include "test/support/sample_hub.h"
+
+static struct sample_hub s;
+
+static int enter(void **state)
+{
+    memset(&s, 0, sizeof(s));
+    sample_hub_begin(&s);
+    return 0;
+}
+
+static int leave(void **state)
+{
+    sample_hub_end(&s);
+    return 0;
+}
+
+static struct model_network *network(void)
+{
+    return sample_hub_network(&s);
+}
+
+static int ask(const char *method, const char *path, const char *body)
+{
+    return sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, method, path, body, NULL);
+}
+
+/* As another hub writes it. @value: NULL deletes. */
+static void put(const char *key, const char *value)
+{
+    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
+        .key = key,
+        .value = value,
+        .expect = STORE_EXPECT_ANY};
+
+    assert_int_equal(store_now_commit(s.hub->store, &op, 1, s.now, NULL, NULL, NULL), 0);
+    store_wait(s.hub->store);
+}
+
+static int count_one(void *ctx, const struct store_item *item)
+{
+    ++*(unsigned *)ctx;
+    return 0;
+}
+
+static unsigned count_records(const char *prefix)
+{
+    unsigned n = 0;
+
+    assert_int_equal(store_now_list(s.hub->store, prefix, count_one, &n, NULL, NULL), 0);
+    return n;
+}
+
+/* Until the list is empty, or for so long. Return: how long it took. */
+static nsec_t wait_until_empty(const struct list *list, nsec_t limit)
+{
+    nsec_t since = clock_now();
+
+    while (!list_is_empty(list) && clock_now() - since < limit)
+        (void)uv_run(&s.loop, UV_RUN_ONCE);
+    return clock_now() - since;
+}
+
+static bool is_removed(const char *name)
+{
+    return model_find_node(network(), name) == NULL;
+}
+
+/* ---- nodes that are removed ------------------------------------------------------------------ */
+
+/* For 700 ms they keep their session, so that they can be told why. */
+static void test_a_removed_node_is_kept_for_a_while(void **state)
+{
+    nsec_t since = clock_now();
+
+    sample_hub_add_node(&s, "aa");
+    assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/aa", NULL), 204);
+    assert_true(is_removed("aa"));
+    assert_false(list_is_empty(&network()->removed));
+    (void)wait_until_empty(&network()->removed, 5 * NSEC_PER_SEC);
+    assert_true(list_is_empty(&network()->removed));
+    assert_true(clock_now() - since >= 700 * NSEC_PER_MSEC);
+}
+
+/* The data half knows a key or an address but once. */
+static void test_a_node_with_the_key_of_a_former_one(void **state)
+{
+    sample_hub_add_node(&s, "aa");
+    assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/aa", NULL), 204);
+    assert_false(list_is_empty(&network()->removed));
+    sample_hub_add_node(&s, "aa");
+    assert_true(list_is_empty(&network()->removed));
+    assert_false(is_removed("aa"));
+}
+
+static void test_a_node_with_another_key(void **state)
+{
+    sample_hub_add_node(&s, "aa");
+    assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/aa", NULL), 204);
+    sample_hub_add_node(&s, "bb");
+    assert_false(list_is_empty(&network()->removed));
+}
+
+static void test_a_removed_node_is_told(void **state)
+{
+    sample_hub_add_node(&s, "aa");
+    sample_hub_add_node(&s, "bb");
+    sample_hub_listen(&s, sample_hub_node(&s, "aa"));
+    sample_hub_hear(&s);
+    assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/bb", NULL), 204);
+    sample_hub_hear(&s);
+    assert_null(snapshot_find_node(&s.ears[0].held, "bb"));
+    assert_false(s.ears[0].is_removed);
+    assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/aa", NULL), 204);
+    sample_hub_hear(&s);
+    assert_true(s.ears[0].is_removed || s.ears[0].stream == NULL);
+}
+
+static void turn_edge_off(const char *a, const char *b)
+{
+    char path[96];
+    char body[256];
+
+    (void)snprintf(path, sizeof(path), "/v1/networks/default/objects/MeshEdge/%s--%s", a, b);
+    (void)snprintf(body, sizeof(body),
+        "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"%s--%s\"},"
+        "\"spec\":{\"nodes\":[\"%s\",\"%s\"],\"path\":\"off\"}}",
+        a, b, a, b);
+    assert_in_range(ask("PUT", path, body), 200, 201);
+}
+
+/* What the store still has of a node would be the next one's of its name. */
+static void test_what_is_left_of_a_node_is_deleted(void **state)
+{
+    sample_hub_add_node(&s, "aa");
+    sample_hub_add_node(&s, "bb");
+    sample_hub_add_node(&s, "cc");
+    turn_edge_off("aa", "bb");
+    turn_edge_off("bb", "cc");
+    put("report/default/aa", "{}");
+    assert_int_equal(count_records("edge/default/"), 2);
+    /* Another hub has deleted the node alone. */
+    put("node/default/aa", NULL);
+    store_wait(s.hub->store);
+    assert_true(is_removed("aa"));
+    assert_int_equal(count_records("report/default/aa"), 0);
+    assert_int_equal(count_records("edge/default/aa--bb"), 0);
+    assert_int_equal(count_records("edge/default/bb--cc"), 1);
+}
+
+/* An administrator has removed this hub from the network, at another hub. */
+static void test_the_hubs_own_node_is_removed(void **state)
+{
+    sample_hub_add_node(&s, "aa");
+    assert_true(network()->served->is_up);
+    put("node/default/hub", NULL);
+    assert_false(network()->served->is_up);
+}
+
+static void test_another_node_is_removed(void **state)
+{
+    sample_hub_add_node(&s, "aa");
+    put("node/default/aa", NULL);
+    assert_true(network()->served->is_up);
+}
+
+/* ---- nodes that change ----------------------------------------------------------------------- */
+
+static void test_a_node_that_comes_is_told_to_others(void **state)
+{
+    sample_hub_add_node(&s, "aa");
+    sample_hub_listen(&s, sample_hub_node(&s, "aa"));
+    sample_hub_hear(&s);
+    sample_hub_add_node(&s, "bb");
+    sample_hub_wait(&s, 3);
+    sample_hub_hear(&s);
+    assert_non_null(snapshot_find_node(&s.ears[0].held, "bb"));
+    sample_hub_compare(&s);
+}
+
+/* What a node says of itself its peers hear at once. */
+static void test_a_report_is_told_to_others(void **state)
+{
+    size_t before;
+
+    sample_hub_add_node(&s, "aa");
+    sample_hub_add_node(&s, "bb");
+    sample_hub_listen(&s, sample_hub_node(&s, "aa"));
+    sample_hub_hear(&s);
+    before = s.ears[0].n_events;
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_OVERLAY, sample_hub_node(&s, "bb"), "PUT",
+                         "/v1/status", "{\"node\":{\"paths\":{\"generation\":5}}}", NULL),
+        204);
+    sample_hub_hear(&s);
+    assert_int_equal(s.ears[0].n_events, before + 1);
+    sample_hub_compare(&s);
+}
+
+/* ---- networks -------------------------------------------------------------------------------- */
+
+static void make_network(const char *name)
+{
+    char body[96];
+
+    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"cidr4\":\"10.99.0.0/16\"}", name);
+    assert_int_equal(ask("POST", "/v1/networks", body), 201);
+}
+
+static void test_a_removed_network_is_kept_for_a_while(void **state)
+{
+    nsec_t since = clock_now();
+
+    make_network("second");
+    assert_int_equal(ask("DELETE", "/v1/networks/second", NULL), 204);
+    assert_null(model_find_network(&s.hub->model, "second"));
+    assert_false(list_is_empty(&s.hub->model.removed));
+    (void)wait_until_empty(&s.hub->model.removed, 5 * NSEC_PER_SEC);
+    assert_true(list_is_empty(&s.hub->model.removed));
+    assert_true(clock_now() - since >= 700 * NSEC_PER_MSEC);
+    /* The others stay. */
+    assert_non_null(network());
+}
+
+/* Its interface is another one's at once. */
+static void test_a_network_of_the_same_name(void **state)
+{
+    make_network("second");
+    assert_int_equal(ask("DELETE", "/v1/networks/second", NULL), 204);
+    make_network("second");
+    assert_true(list_is_empty(&s.hub->model.removed));
+    assert_true(model_find_network(&s.hub->model, "second")->served->is_up);
+}
+
+static void test_a_network_of_another_name(void **state)
+{
+    make_network("second");
+    assert_int_equal(ask("DELETE", "/v1/networks/second", NULL), 204);
+    make_network("third");
+    assert_false(list_is_empty(&s.hub->model.removed));
+}
+
+static void test_nodes_are_told_that_their_network_goes(void **state)
+{
+    sample_hub_add_node(&s, "aa");
+    sample_hub_listen(&s, sample_hub_node(&s, "aa"));
+    sample_hub_hear(&s);
+    assert_int_equal(ask("DELETE", "/v1/networks/default", NULL), 204);
+    sample_hub_hear(&s);
+    assert_true(s.ears[0].is_removed || s.ears[0].stream == NULL);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(test_a_removed_node_is_kept_for_a_while),
+        TEST(test_a_node_with_the_key_of_a_former_one),
+        TEST(test_a_node_with_another_key),
+        TEST(test_a_removed_node_is_told),
+        TEST(test_what_is_left_of_a_node_is_deleted),
+        TEST(test_the_hubs_own_node_is_removed),
+        TEST(test_another_node_is_removed),
+        TEST(test_a_node_that_comes_is_told_to_others),
+        TEST(test_a_report_is_told_to_others),
+        TEST(test_a_removed_network_is_kept_for_a_while),
+        TEST(test_a_network_of_the_same_name),
+        TEST(test_a_network_of_another_name),
+        TEST(test_nodes_are_told_that_their_network_goes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

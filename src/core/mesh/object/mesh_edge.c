@@ -93,8 +93,6 @@ static void pins_decode(struct mesh_edge *edge, struct fields *f)
             fields_fail(f, "the endpoint of \"%s\" is not a string", name);
         else if (pin && endpoint_parse(&pin->endpoint, text, &why) < 0)
             fields_fail(f, "the endpoint of \"%s\": %s", name, err_text(&why));
-        else if (pin && endpoint_is_none(&pin->endpoint))
-            fields_fail(f, "the endpoint of \"%s\" has port 0, and 1 to 65535 are allowed", name);
     }
     json_object_foreach((json_t *)keys, name, value) {
         struct edge_pin *pin = find_end(edge, name, f);

@@ -149,12 +149,13 @@ int admin_call(const struct admin_target *t, const char *command, const char *me
     return admin_try(t, command, method, path, body, 0, ret);
 }
 
-/* JSON says in escapes what a terminal might obey. Of that jansson leaves DEL and C1 as they are.
- */
-static void write_json(const char *text)
+bool admin_put_json(const json_t *body, size_t flags)
 {
-    size_t len = strlen(text);
+    _cleanup_(freep) char *text = json_dumps(body, flags);
+    size_t len = text ? strlen(text) : 0;
 
+    /* JSON says in escapes what a terminal might obey. Of that jansson leaves DEL and C1 as they
+     * are. */
     for (size_t i = 0, n; i < len; i += n) {
         enum text_kind kind;
 
@@ -164,14 +165,6 @@ static void write_json(const char *text)
         else
             (void)fwrite(text + i, 1, n, stdout);
     }
-}
-
-bool admin_put_json(const json_t *body, size_t flags)
-{
-    _cleanup_(freep) char *text = json_dumps(body, flags);
-
-    if (text)
-        write_json(text);
     return text != NULL;
 }
 
@@ -206,11 +199,15 @@ int admin_show(const struct admin_target *target, const char *command, const cha
     return status;
 }
 
-int admin_delete(const struct admin_target *target, const char *command, const char *path)
+int admin_delete(const struct admin_target *target, const char *command, const char *path,
+    const char *what, const char *name)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    int status = admin_call(target, command, "DELETE", path, NULL, &answer);
 
-    return admin_call(target, command, "DELETE", path, NULL, &answer);
+    if (status == CMD_OK && what)
+        (void)printf("%s %s is gone\n", what, name);
+    return status;
 }
 
 const char *admin_text(const json_t *value)
@@ -340,13 +337,9 @@ static const struct option_usage rm_usage = {
 static int admin_rm(int argc, char **argv)
 {
     char path[128];
-    int status;
 
     (void)snprintf(path, sizeof(path), "/v1/admin-tokens/%s", arg.name);
-    status = admin_delete(&arg.target, rm_usage.command, path);
-    if (status == CMD_OK)
-        (void)printf("admin token %s is gone\n", arg.name);
-    return status;
+    return admin_delete(&arg.target, rm_usage.command, path, "admin token", arg.name);
 }
 
 static const struct option rotate_options[] = {

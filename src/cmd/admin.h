@@ -82,8 +82,14 @@ int admin_try(const struct admin_target *target, const char *command, const char
 int admin_show(const struct admin_target *target, const char *command, const char *method,
     const char *path, json_t *body, bool as_json, void (*print)(const json_t *body));
 
-/** admin_delete() - have the hub delete @path. Return: as admin_call(). */
-int admin_delete(const struct admin_target *target, const char *command, const char *path);
+/**
+ * admin_delete() - have the hub delete @path, and print that it is gone
+ * @what, @name:	as in "token 00ff is gone"; NULL: nothing is printed
+ *
+ * Return: as admin_call().
+ */
+int admin_delete(const struct admin_target *target, const char *command, const char *path,
+    const char *what, const char *name);
 
 /** admin_put_json() - @body on standard output, with @flags of json_dumps(); what a terminal might
  * obey in escapes. False: no memory. */

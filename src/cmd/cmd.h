@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /** A subcommand. argv[0] is its name. Returns the exit status. */
-typedef int (*cmd_fn)(int argc, char **argv);
+typedef int cmd_fn(int argc, char **argv);
 
 /** Exit statuses of every subcommand. */
 enum cmd_status {
@@ -47,37 +47,18 @@ bool cmd_write(FILE *out, const char *text);
  */
 int cmd_print(const char *command, const char *text);
 
-/** Each is a cmd_fn, in the file that is named beside it. */
-int cmd_addrmap(int argc, char **argv);   /* addrmap.c */
-int cmd_admin(int argc, char **argv);     /* admin.c */
-int cmd_agent(int argc, char **argv);     /* agent.c */
-int cmd_apply(int argc, char **argv);     /* object.c */
-int cmd_cost(int argc, char **argv);      /* cost.c */
-int cmd_page(int argc, char **argv);      /* page.c */
-int cmd_delete(int argc, char **argv);    /* object.c */
-int cmd_audit(int argc, char **argv);     /* audit.c */
-int cmd_bench(int argc, char **argv);     /* bench.c */
-int cmd_edge(int argc, char **argv);      /* object.c */
-int cmd_edges(int argc, char **argv);     /* object.c; below edge */
-int cmd_env(int argc, char **argv);       /* env.c */
-int cmd_get(int argc, char **argv);       /* object.c */
-int cmd_hub(int argc, char **argv);       /* hub.c */
-int cmd_hub_up(int argc, char **argv);    /* hub_up.c; below hub */
-int cmd_islands(int argc, char **argv);   /* islands.c */
-int cmd_jobs(int argc, char **argv);      /* jobs.c */
-int cmd_join(int argc, char **argv);      /* join.c */
-int cmd_leave(int argc, char **argv);     /* leave.c */
-int cmd_measuring(int argc, char **argv); /* internal.c */
-int cmd_network(int argc, char **argv);   /* network.c */
-int cmd_node(int argc, char **argv);      /* node.c */
-int cmd_nodes(int argc, char **argv);     /* node.c */
-int cmd_paths(int argc, char **argv);     /* paths.c */
-int cmd_plan(int argc, char **argv);      /* plan.c */
-int cmd_preflight(int argc, char **argv); /* preflight.c */
-int cmd_probe(int argc, char **argv);     /* probe.c */
-int cmd_rdzv(int argc, char **argv);      /* internal.c */
-int cmd_render(int argc, char **argv);    /* render.c */
-int cmd_run(int argc, char **argv);       /* run.c */
-int cmd_status(int argc, char **argv);    /* status.c */
-int cmd_token(int argc, char **argv);     /* token.c */
-int cmd_wg(int argc, char **argv);        /* wg.c */
+/* ---- the commands, each in a file of its name, or in the one that is named ------------------- */
+
+cmd_fn cmd_addrmap, cmd_admin, cmd_agent, cmd_audit, cmd_bench, cmd_cost, cmd_edge, cmd_env,
+    cmd_hub, cmd_hub_up, cmd_islands, cmd_jobs, cmd_join, cmd_leave, cmd_network, cmd_page,
+    cmd_paths, cmd_plan, cmd_preflight, cmd_probe, cmd_render, cmd_run, cmd_status, cmd_token,
+    cmd_wg;
+
+/* node.c */
+cmd_fn cmd_node, cmd_nodes;
+
+/* object.c; cmd_edges() is below edge. */
+cmd_fn cmd_apply, cmd_delete, cmd_edges, cmd_get;
+
+/* internal.c; daemons alone start them. */
+cmd_fn cmd_measuring, cmd_rdzv;

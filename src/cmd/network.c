@@ -74,13 +74,9 @@ static const struct option_usage rm_usage = {
 static int network_rm(int argc, char **argv)
 {
     char path[128];
-    int status;
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s", arg.name);
-    status = admin_delete(&arg.target, rm_usage.command, path);
-    if (status == CMD_OK)
-        (void)printf("network %s is gone\n", arg.name);
-    return status;
+    return admin_delete(&arg.target, rm_usage.command, path, "network", arg.name);
 }
 
 static const struct option ls_options[] = {

@@ -202,7 +202,7 @@ static int node_rm(int argc, char **argv)
     int status;
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes/%s", arg.network, arg.name);
-    status = admin_delete(&arg.target, rm_usage.command, path);
+    status = admin_delete(&arg.target, rm_usage.command, path, NULL, NULL);
     if (status == CMD_OK)
         (void)printf("node %s is removed from network %s\n", arg.name, arg.network);
     return status;
@@ -536,7 +536,7 @@ static void take_back(void)
     char path[256];
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes/%s", add_arg.network, add_arg.name);
-    if (admin_delete(&add_arg.target, add_usage.command, path) == CMD_OK)
+    if (admin_delete(&add_arg.target, add_usage.command, path, NULL, NULL) == CMD_OK)
         (void)cmd_fail(add_usage.command, "so node %s is not added", add_arg.name);
     else
         (void)cmd_fail(add_usage.command,

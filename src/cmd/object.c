@@ -370,7 +370,7 @@ int cmd_delete(int argc, char **argv)
                                                        : "default";
     (void)snprintf(
         path, sizeof(path), "/v1/networks/%s/objects/%s/%s", network, arg.kind, arg.name);
-    status = admin_delete(&arg.target, delete_usage.command, path);
+    status = admin_delete(&arg.target, delete_usage.command, path, NULL, NULL);
     if (status == CMD_OK)
         (void)printf("%s %s: removed\n", arg.kind, arg.name);
     return status;

@@ -37,12 +37,12 @@ struct err;
 struct option;
 
 /** Stores @text in the option's field. 0, or negative errno with words. @text is NULL for flags. */
-typedef int (*option_fn)(const struct option *o, const char *text, struct err *e);
+typedef int option_fn(const struct option *o, const char *text, struct err *e);
 
 struct option {
     const char *name;   /* "--ttl", or "TOKEN" for a positional argument */
     const char *arg;    /* the value's word in the help; NULL for flags and positionals */
-    option_fn parse;    /* text to field */
+    option_fn *parse;   /* text to field */
     void *field;        /* pins: what @parse fills, see there */
     const char *dflt;   /* parsed first, and shown in the help; NULL: none */
     const char *help;   /* one clause */
@@ -75,17 +75,13 @@ struct option_list {
 /** option_list_deinit() - release the array. */
 void option_list_deinit(struct option_list *l);
 
-/* Parsers. Beside each is the type of the field that it fills. */
-int option_text(const struct option *o, const char *text, struct err *e); /* const char *; not "" */
-int option_socket(const struct option *o, const char *text, struct err *e);    /* const char * */
-int option_name(const struct option *o, const char *text, struct err *e);      /* const char * */
-int option_word(const struct option *o, const char *text, struct err *e);      /* const char * */
-int option_flag(const struct option *o, const char *text, struct err *e);      /* bool */
-int option_u64(const struct option *o, const char *text, struct err *e);       /* uint64_t */
-int option_rate(const struct option *o, const char *text, struct err *e);      /* uint64_t */
-int option_duration(const struct option *o, const char *text, struct err *e);  /* nsec_t */
-int option_log_level(const struct option *o, const char *text, struct err *e); /* enum log_level */
-int option_append(const struct option *o, const char *text, struct err *e); /* struct option_list */
+/* Parsers, by the type of the field that they fill. */
+option_fn option_text, option_socket, option_name, option_word; /* const char *; a text is not "" */
+option_fn option_flag;                                          /* bool */
+option_fn option_u64, option_rate;                              /* uint64_t */
+option_fn option_duration;                                      /* nsec_t */
+option_fn option_log_level;                                     /* enum log_level */
+option_fn option_append;                                        /* struct option_list */
 
 /**
  * options_scrub() - overwrite a secret among the words of the command line

@@ -72,18 +72,22 @@ static int print_report(
 static int assess(struct measure *m)
 {
     _cleanup_(preflight_report_deinit) struct preflight_report report = PREFLIGHT_REPORT_NULL;
-    struct preflight_input in = survey_input(&m->survey);
+    const struct preflight_input in = {.nodes = m->survey.nodes,
+        .n_nodes = m->survey.n_nodes,
+        .pairs = m->survey.pairs,
+        .n_pairs = m->survey.n_pairs,
+        .env = {.nccl_ifname = getenv("NCCL_SOCKET_IFNAME"),
+            .nccl_family = getenv("NCCL_SOCKET_FAMILY"),
+            .gloo_ifname = getenv("GLOO_SOCKET_IFNAME"),
+            .keeps_host_name = arg.plain || geteuid() != 0,
+            .plain = arg.plain},
+        .own_fault = m->members.fault[0] ? m->members.fault : NULL,
+        .hub_away = m->members.hub_away[0] ? m->members.hub_away : NULL,
+        .expect_bps = arg.expect_bps,
+        .skipped_bulk = m->survey.skipped_bulk};
     nsec_t elapsed = clock_now() - m->started_at;
     int status;
 
-    in.expect_bps = arg.expect_bps;
-    in.own_fault = m->members.fault[0] ? m->members.fault : NULL;
-    in.hub_away = m->members.hub_away[0] ? m->members.hub_away : NULL;
-    in.env = (struct preflight_environment){.nccl_ifname = getenv("NCCL_SOCKET_IFNAME"),
-        .nccl_family = getenv("NCCL_SOCKET_FAMILY"),
-        .gloo_ifname = getenv("GLOO_SOCKET_IFNAME"),
-        .keeps_host_name = arg.plain || geteuid() != 0,
-        .plain = arg.plain};
     if (preflight_assess(&report, &in) < 0)
         return cmd_fail("preflight", "no memory for the report");
     status = print_report(&report, &in, elapsed);

@@ -16,7 +16,7 @@
 #include "mesh/object/subnets.h"
 
 /* What @parse says to @text: "" when it is taken. @o: the option that it is given for. */
-static const char *say(option_fn parse, const struct option *o, const char *text)
+static const char *say(option_fn *parse, const struct option *o, const char *text)
 {
     static struct err e;
 

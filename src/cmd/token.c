@@ -154,13 +154,9 @@ static const struct option_usage rm_usage = {
 static int token_rm(int argc, char **argv)
 {
     char path[256];
-    int status;
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens/%s", arg.network, arg.id);
-    status = admin_delete(&arg.target, rm_usage.command, path);
-    if (status == CMD_OK)
-        (void)printf("token %s is gone\n", arg.id);
-    return status;
+    return admin_delete(&arg.target, rm_usage.command, path, "token", arg.id);
 }
 
 int cmd_token(int argc, char **argv)

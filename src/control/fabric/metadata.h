@@ -22,9 +22,8 @@ struct err;
  * read the same files below test/platform/machines, so that no such machine is needed.
  */
 
-#define TREE_NAME_MAX                                                                              \
-    64 /* bytes of an entry's name, with its zero; longer ones are passed over                     \
-        */
+/** Bytes of an entry's name, with its zero; longer ones are passed over. */
+#define TREE_NAME_MAX 64
 
 /** Where the files are. */
 struct tree {

@@ -29,11 +29,6 @@ const char *order_algorithm_name(enum order_algorithm a)
     return algorithm_names[a];
 }
 
-bool order_is_data(enum order_kind kind)
-{
-    return kind == ORDER_SINK || kind == ORDER_SOURCE || kind == ORDER_HOP || kind == ORDER_PORT;
-}
-
 bool session_id_equal(const struct session_id *a, const struct session_id *b)
 {
     return secret_equal(a->b, b->b, sizeof(a->b));

@@ -134,9 +134,6 @@ json_t *order_challenge_encode(const struct order_challenge *c, const char *sent
 /** order_challenge_decode() - the challenge in an answer. False: it has none. */
 bool order_challenge_decode(struct order_challenge *ret, const json_t *answer);
 
-/** order_is_data() - does this kind begin a data connection between two members? */
-bool order_is_data(enum order_kind kind);
-
 /** order_algorithm_name() - "ring" or "tree". */
 const char *order_algorithm_name(enum order_algorithm a);
 

@@ -567,7 +567,8 @@ static void serve_connection(struct service_connection *c)
 
     if (read_order(c, &lb, clock_now() + patience, &o) < 0)
         return;
-    if (order_is_data(o.kind))
+    if (o.kind == ORDER_SINK || o.kind == ORDER_SOURCE || o.kind == ORDER_HOP ||
+        o.kind == ORDER_PORT)
         run_data(c, &o);
     else if (o.kind != ORDER_SESSION || c->access == SERVICE_ACCESS_UNDERLAY)
         (void)send_refusal(c, "a session comes first");

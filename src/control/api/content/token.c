@@ -24,19 +24,6 @@ void token_wipe(struct token *t)
     secret_wipe(t, sizeof(*t));
 }
 
-static json_t *encode_endpoints(const struct token *t, json_t **ret_api)
-{
-    json_t *udp = json_array();
-    char text[ENDPOINT_TEXT_MAX];
-
-    *ret_api = json_array();
-    for (unsigned i = 0; i < t->n_udp; i++)
-        json_array_append_new(udp, json_string(endpoint_format(&t->udp[i], text)));
-    for (unsigned i = 0; i < t->n_api; i++)
-        json_array_append_new(*ret_api, json_string(t->api[i]));
-    return udp;
-}
-
 /* The first @n of the further hubs; NULL where there are none. */
 static json_t *encode_others(const struct token *t, unsigned n)
 {
@@ -64,11 +51,16 @@ static char *encode_json(const struct token *t, unsigned n_others)
     char key[X25519_BASE64_MAX];
     char pin[BASE64_SIZE(sizeof(t->pin.b))];
     char secret[BASE64_SIZE(sizeof(t->secret.b))];
-    json_t *api;
-    json_t *udp = encode_endpoints(t, &api);
+    char at[ENDPOINT_TEXT_MAX];
+    json_t *api = json_array();
+    json_t *udp = json_array();
     json_t *json;
     char *text;
 
+    for (unsigned i = 0; i < t->n_udp; i++)
+        json_array_append_new(udp, json_string(endpoint_format(&t->udp[i], at)));
+    for (unsigned i = 0; i < t->n_api; i++)
+        json_array_append_new(api, json_string(t->api[i]));
     base64_encode(t->pin.b, sizeof(t->pin.b), pin);
     base64url_encode(t->secret.b, sizeof(t->secret.b), secret);
     json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:o*}", "n", t->network, "u", udp, "a",

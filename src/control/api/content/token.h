@@ -43,8 +43,8 @@ struct token {
     char network[NAME_MAX_LEN + 1];
     struct endpoint udp[TOKEN_ENDPOINTS_MAX]; /* the hub's WireGuard port, best first */
     unsigned n_udp;                           /* at least 1 */
-    char api[TOKEN_ENDPOINTS_MAX]
-            [TOKEN_API_MAX + 1];  /* "HOST:PORT" of the public API, best first */
+    /* "HOST:PORT" of the public API, best first */
+    char api[TOKEN_ENDPOINTS_MAX][TOKEN_API_MAX + 1];
     unsigned n_api;               /* at least 1 */
     struct tls_pin pin;           /* of the hub's TLS key */
     struct x25519_public hub_key; /* the hub's WireGuard key in this network */

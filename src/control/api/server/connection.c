@@ -481,16 +481,6 @@ void server__connection_free(struct server__connection *c)
     free(c);
 }
 
-/* Where a connection of @l goes. */
-static struct mhd_loop *loop_of(const struct server_listener *l)
-{
-    struct server *s = l->s;
-
-    if (l->access != API_ACCESS_OVERLAY)
-        return &s->http;
-    return &s->members[s->next_members++ % SERVER__MEMBERS_LOOPS];
-}
-
 bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
 {
     struct server *s = l->s;
@@ -524,7 +514,9 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
     if (l->access == API_ACCESS_ADMIN)
         who = peer_of(fd);
     *c = (struct server__connection){.s = s,
-        .loop = loop_of(l),
+        .loop = l->access == API_ACCESS_OVERLAY
+                    ? &s->members[s->next_members++ % SERVER__MEMBERS_LOOPS]
+                    : &s->http,
         .listener = l,
         .fd = fd,
         .access = l->access,

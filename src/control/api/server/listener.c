@@ -61,18 +61,9 @@ static void on_listener_closed(uv_handle_t *h)
     free(l);
 }
 
-/* Closes the connections that wait for their turn. */
-static void close_waiting(struct server_listener *l)
-{
-    struct waiting_connection c;
-
-    while (waiting_take(&l->waiting, &c))
-        (void)close(c.fd);
-    waiting_deinit(&l->waiting);
-}
-
 struct server_listener *server_listener_close(struct server_listener *l)
 {
+    struct waiting_connection waits;
     struct server__connection *c;
 
     if (!l)
@@ -84,7 +75,9 @@ struct server_listener *server_listener_close(struct server_listener *l)
         }
     }
     list_remove(&l->link);
-    close_waiting(l);
+    while (waiting_take(&l->waiting, &waits))
+        (void)close(waits.fd);
+    waiting_deinit(&l->waiting);
     admission_deinit(&l->admission);
     if (l->path)
         (void)unlink(l->path);

@@ -368,23 +368,19 @@ static size_t take_frame(struct stream *s, char *buf)
     return 0;
 }
 
-/* Thousands of streams once had a long queue, for their snapshots, and have an empty one since. */
-static void release_space(struct stream *s)
-{
-    if (s->n > 0 || s->cap <= LINES_KEPT)
-        return;
-    free(s->queue);
-    s->queue = NULL;
-    s->cap = 0;
-    s->first = 0;
-}
-
 size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now)
 {
     size_t out = cap >= STREAM_TAKE_MIN ? take_frame(s, buf) : 0;
 
     out += take_lines(s, buf + out, cap - out);
-    release_space(s);
+    /* Thousands of streams once had a long queue, for their snapshots, and have an empty one since.
+     */
+    if (s->n == 0 && s->cap > LINES_KEPT) {
+        free(s->queue);
+        s->queue = NULL;
+        s->cap = 0;
+        s->first = 0;
+    }
     if (out > 0)
         s->moved_at = now;
     return out;

@@ -18,8 +18,7 @@
 struct finding {
     const struct islands *s; /* its nodes and pairs */
     size_t *root;            /* owns */
-    const char *
-        *keys; /* owns; why the group that the node leads is one; NULL: a label, a network */
+    const char **keys;       /* owns; why the group of the node is one; NULL: a label, a network */
 };
 
 static size_t find_root(const struct finding *f, size_t i)

@@ -51,9 +51,8 @@ struct job_store {
 
 #define CONNECT_MS 3000
 #define TIMEOUT_MS 10000
-#define ANSWER_MAX                                                                                 \
-    (8u << 20) /* bytes: 65,536 nodes of some 100, or one value in JSON's escapes                  \
-                */
+/* Bytes: 65,536 nodes of some 100, or one value in JSON's escapes. */
+#define ANSWER_MAX (8u << 20)
 
 #define FORM "application/x-www-form-urlencoded"
 

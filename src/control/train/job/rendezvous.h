@@ -87,9 +87,9 @@ struct rendezvous_presence {
     nsec_t silent_for;             /* the longest time for which one that is there was not heard */
     struct rendezvous_nodes lost;  /* whose command is not heard any more, and has not ended */
     struct rendezvous_nodes ended; /* whose command has ended; @n_all: so many commands */
-    struct rendezvous_nodes
-        ended_without;                    /* those of a run that this node, which was lost, was
+    /* those of a run that this node, which was lost, was
                                              awaited in, while nobody else is there; none: no run */
+    struct rendezvous_nodes ended_without;
     char run_without[RENDEZVOUS_RUN_MAX]; /* that run; "": the present one */
 };
 

@@ -34,9 +34,8 @@ struct profile_var {
 struct profile {
     const char *name; /* such as "efa" */
     enum fabric_kind kind;
-    const char *machine; /* the row is for machines whose type begins so; NULL: all others */
-    const char
-        *networks; /* what NCCL calls its network then: beginnings of names, between commas */
+    const char *machine;  /* the row is for machines whose type begins so; NULL: all others */
+    const char *networks; /* beginnings of NCCL's names of its network then, between commas */
     const struct profile_var *vars;
     size_t n_vars;
 };

@@ -537,12 +537,3 @@ int survey_matrix(const struct survey *s, struct matrix *ret)
     *ret = m;
     return 0;
 }
-
-struct preflight_input survey_input(const struct survey *s)
-{
-    return (struct preflight_input){.nodes = s->nodes,
-        .n_nodes = s->n_nodes,
-        .pairs = s->pairs,
-        .n_pairs = s->n_pairs,
-        .skipped_bulk = s->skipped_bulk};
-}

@@ -72,9 +72,6 @@ int survey_open(struct survey *s, const struct survey_plan *plan, const struct m
  */
 int survey_run(struct survey *s, const struct survey_plan *plan);
 
-/** survey_input() - what was found, in the form that preflight_assess() takes; borrows from @s. */
-struct preflight_input survey_input(const struct survey *s);
-
 /**
  * survey_matrix() - what was measured, as the matrix that a plan is made of
  * @ret:	untouched on failure; released by matrix_deinit()

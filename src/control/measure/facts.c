@@ -318,14 +318,6 @@ static uint64_t read_third(const char *path)
     return v > FACTS_UNLIMITED ? FACTS_UNLIMITED : v;
 }
 
-static bool begins_with(const char *path, const char *word)
-{
-    _cleanup_(freep) char *text = NULL;
-
-    return statefile_read(path, SMALL_FILE_MAX, &text, NULL, NULL) == 0 &&
-           strncmp(text, word, strlen(word)) == 0;
-}
-
 /* ---- interfaces and names ------------------------------------------------------------------ */
 
 static void gather_interfaces(struct facts *f)
@@ -467,8 +459,12 @@ static uint64_t count_jobs(void)
 /* RFC 5681, section 4.1, which a machine may have turned off. */
 bool facts_tcp_restarts(const char *congestion)
 {
+    _cleanup_(freep) char *after_idle = NULL;
+
     return !result_is_bbr(congestion) &&
-           !begins_with("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0");
+           (statefile_read("/proc/sys/net/ipv4/tcp_slow_start_after_idle", SMALL_FILE_MAX,
+                &after_idle, NULL, NULL) != 0 ||
+               after_idle[0] != '0');
 }
 
 /* The congestion control of connections whose route names no other one. */

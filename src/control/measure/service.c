@@ -339,15 +339,6 @@ static int tell_heard(struct service_connection *c)
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-/* Is @a the address of a member other than this node? @ret: that one. */
-static bool is_other_member(
-    struct service_connection *c, const struct ip_addr *a, struct service_member *ret)
-{
-    struct ip_addr own = own_address(c->service);
-
-    return !ip_addr_equal(a, &own) && find_member(c->service, a, ret);
-}
-
 static bool are_members(struct service_connection *c, const struct order *o)
 {
     struct service_member member;
@@ -363,11 +354,12 @@ static int measure_peer(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
     struct dial_target to = make_target(c, &o->peer, id);
+    struct ip_addr own = own_address(c->service);
     struct service_member member;
     struct idle_test idle;
     struct bulk bulk;
 
-    if (!is_other_member(c, &o->peer, &member))
+    if (ip_addr_equal(&o->peer, &own) || !find_member(c->service, &o->peer, &member))
         return send_refusal(c, "the peer is no other member of this network");
     if (o->kind == ORDER_BULK) {
         bulk_run(&bulk, &to, o, &member.underlay);
@@ -378,20 +370,12 @@ static int measure_peer(
     return send_answer(c, idle_test_encode(&idle));
 }
 
-static int report_underlay_port(struct service_connection *c)
-{
-    int port = open_underlay(c->service);
-
-    if (port < 0)
-        return send_refusal(c, "no port can be opened");
-    return send_answer(c, json_pack("{s:i}", "port", (int)port));
-}
-
 static int carry_out_order(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
     struct dial_target to;
     struct allreduce result;
+    int port;
 
     switch (o->kind) {
     case ORDER_FACTS:
@@ -410,7 +394,9 @@ static int carry_out_order(
     case ORDER_HEARD:
         return tell_heard(c);
     case ORDER_UNDERLAY:
-        return report_underlay_port(c);
+        port = open_underlay(c->service);
+        return port < 0 ? send_refusal(c, "no port can be opened")
+                        : send_answer(c, json_pack("{s:i}", "port", port));
     case ORDER_ALLREDUCE:
         to = make_target(c, &o->addrs[o->rank], id);
         if (!are_members(c, o))

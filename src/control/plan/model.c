@@ -69,17 +69,12 @@ void model_guess(struct model *m)
         m->active = m->params;
 }
 
-/* Weights of all experts together, when some tokens do not meet all weights. */
-static double expert_params(const struct model *m)
-{
-    if (m->experts <= m->chosen || m->active >= m->params)
-        return 0;
-    return (m->params - m->active) * m->experts / (m->experts - m->chosen);
-}
-
 struct model_memory model_memory(const struct model *m, const struct model_cut *c)
 {
-    double experts = expert_params(m);
+    /* Weights of all experts together, when some tokens do not meet all weights. */
+    double experts = m->experts <= m->chosen || m->active >= m->params
+                         ? 0
+                         : (m->params - m->active) * m->experts / (m->experts - m->chosen);
     double weights = ((m->params - experts) + experts / c->expert) / c->tensor / c->pipeline;
     double tokens = m->seq / c->sequence;
     double layer = 34 * tokens * m->hidden / c->tensor;

@@ -214,22 +214,12 @@ static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interfac
     return tcp_listener_open(ret_fd, at, interface, true, e);
 }
 
-static uint16_t port_of(int fd)
-{
-    union sockaddr_inet sa;
-    struct endpoint ep = {0};
-    socklen_t len = sizeof(sa);
-
-    if (getsockname(fd, &sa.any, &len) == 0)
-        (void)sockaddr_to_endpoint(&sa, &ep);
-    return ep.port;
-}
-
 int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e)
 {
     struct endpoint any4 = {.addr = ip_addr_v4((const uint8_t[4]){0}), .port = at->port};
     struct server_listener *l = NULL;
+    struct endpoint bound;
     int fd = -1;
     int r = open_tcp(&fd, at, NULL, e);
 
@@ -240,8 +230,8 @@ int server_listen_tls(
         return err_set(e, r, "this machine has no IPv6");
     if (r != 0)
         return r;
-    if (ret_port)
-        *ret_port = port_of(fd);
+    if (ret_port && sockaddr_local(fd, &bound) == 0)
+        *ret_port = bound.port;
     return listener_new(&l, s, fd, API_ACCESS_PUBLIC, NULL, e);
 }
 

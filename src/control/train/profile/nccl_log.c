@@ -500,14 +500,6 @@ static int nccl_vars_compare(const void *name, const void *var)
     return strcmp(name, ((const struct nccl_var *)var)->name);
 }
 
-static const char *find_instead(const char *name)
-{
-    for (size_t i = 0; i < COUNT(replaced); i++)
-        if (strcmp(replaced[i].name, name) == 0)
-            return replaced[i].instead;
-    return NULL;
-}
-
 /* The plugin that knows a variable which NCCL does not; NULL: none known. */
 static const char *nccl_var_owner(const char *name)
 {
@@ -573,11 +565,12 @@ static enum nccl_verdict assess_value(
 static enum nccl_verdict nothing(
     const char *name, char note[static NCCL_NOTE_MAX], const char *fmt, unsigned minor)
 {
-    const char *instead = find_instead(name);
     int len = snprintf(note, NCCL_NOTE_MAX, fmt, minor);
 
-    if (instead && len > 0 && len < NCCL_NOTE_MAX)
-        (void)snprintf(note + len, NCCL_NOTE_MAX - (size_t)len, "; instead: %s", instead);
+    for (size_t i = 0; i < COUNT(replaced) && len > 0 && len < NCCL_NOTE_MAX; i++)
+        if (strcmp(replaced[i].name, name) == 0)
+            (void)snprintf(
+                note + len, NCCL_NOTE_MAX - (size_t)len, "; instead: %s", replaced[i].instead);
     return NCCL_VERDICT_NOTHING;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "mesh/object/node_status.h"
 #include "os/process.h"
@@ -34,11 +35,7 @@ const char *fabric_kind_name(enum fabric_kind kind)
 
 enum fabric_kind fabric_kind_parse(const char *name)
 {
-    unsigned kind = 0;
-
-    while (kind < FABRIC_KIND_N && strcmp(kind_names[kind], name) != 0)
-        kind++;
-    return (enum fabric_kind)kind;
+    return (enum fabric_kind)parse_word(name, kind_names, FABRIC_KIND_N);
 }
 
 bool fabric_kind_is_fast(enum fabric_kind kind)
@@ -199,13 +196,10 @@ static void read_nics(struct fabric_facts *f, const struct tree *t)
 
     for (size_t i = 0; i < n; i++) {
         struct fabric_nic *nic = &f->nics[f->n_nics];
-        char text[32];
 
         if (snprintf(nic->name, sizeof(nic->name), "%s", names[i]) >= (int)sizeof(nic->name) ||
             !read_driver(t, nic->driver, NET, names[i]))
             continue;
-        nic->mbit =
-            read_part(t, text, sizeof(text), NET, names[i], "speed") ? strtol(text, NULL, 10) : -1;
         f->n_nics++;
     }
 }
@@ -263,6 +257,7 @@ static void read_gpus(struct fabric_facts *f, const struct tree *t)
     size_t n = tree_list(t, GPUS, names, PCI_MAX);
     char text[512];
     const char *model;
+    unsigned n_switches;
 
     f->n_gpus = (unsigned)n;
     if (n > 0 && read_part(t, text, sizeof(text), GPUS, names[0], "information")) {
@@ -282,11 +277,10 @@ static void read_gpus(struct fabric_facts *f, const struct tree *t)
             claim(f, "gpus", PCI, "%u of NVIDIA's, without its driver", f->n_gpus);
     }
     /* NVSwitch is a bridge of the class "other" (0x0680). */
-    f->has_nvswitch = count_pci(t, names, n, "0x0680") > 0;
-    if (f->has_nvswitch)
+    n_switches = count_pci(t, names, n, "0x0680");
+    if (n_switches > 0)
         claim(f, "nvlink", PCI,
-            "%u NVSwitches: the GPUs of this machine reach each other by NVLink",
-            count_pci(t, names, n, "0x0680"));
+            "%u NVSwitches: the GPUs of this machine reach each other by NVLink", n_switches);
 }
 
 /* ---- what lies on the disk ------------------------------------------------------------------ */
@@ -517,16 +511,6 @@ static void add_key(struct fabric_report *r, bool is_exact, const char *fmt, ...
 /* The prefix with which a subnet manager begins, and which most leave as it is. */
 #define DEFAULT_SUBNET "fe80:0000:0000:0000"
 
-static void add_subnet(struct fabric_report *r, const struct fabric_facts *f)
-{
-    for (size_t i = 0; i < f->n_devices; i++)
-        if (f->devices[i].is_active && f->devices[i].subnet[0] != '\0') {
-            add_key(r, strcmp(f->devices[i].subnet, DEFAULT_SUBNET) != 0, "ib-subnet/%s",
-                f->devices[i].subnet);
-            return;
-        }
-}
-
 void fabric_report_make(struct fabric_report *ret, const struct fabric_facts *f)
 {
     const struct metadata_place *p = &f->place;
@@ -545,8 +529,12 @@ void fabric_report_make(struct fabric_report *ret, const struct fabric_facts *f)
     if (p->block[0] != '\0')
         add_key(ret, true, "gce-block/%s", p->block);
     /* Azure partitions its InfiniBand by placement group, with one prefix for all. */
-    if (f->kind == FABRIC_INFINIBAND && f->cloud == METADATA_CLOUD_NONE)
-        add_subnet(ret, f);
+    for (size_t i = 0; f->cloud == METADATA_CLOUD_NONE && i < f->n_devices; i++)
+        if (f->kind == FABRIC_INFINIBAND && f->devices[i].is_active && f->devices[i].subnet[0]) {
+            add_key(ret, strcmp(f->devices[i].subnet, DEFAULT_SUBNET) != 0, "ib-subnet/%s",
+                f->devices[i].subnet);
+            break;
+        }
     /* EFA reaches everyone of the zone, but only nearby machines quickly. */
     if (f->kind == FABRIC_EFA && p->zone[0] != '\0')
         add_key(ret, false, "aws-zone/%s", p->zone);

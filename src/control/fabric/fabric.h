@@ -66,7 +66,6 @@ struct fabric_device {
 struct fabric_nic {
     char name[FABRIC_NAME_MAX];
     char driver[FABRIC_NAME_MAX]; /* "ena", "gve", "mlx5_core" */
-    long mbit;                    /* -1: not said */
 };
 
 /** Something that was found, and what says so. */
@@ -82,7 +81,6 @@ struct fabric_facts {
     struct metadata_place place;
     char gpu[FABRIC_PATH_MAX]; /* model of the first GPU; "": none, or not known */
     unsigned n_gpus;
-    bool has_nvswitch; /* the GPUs of this machine are joined by NVLink switches */
     unsigned n_cpus;
     struct fabric_device devices[FABRIC_DEVICES_MAX];
     size_t n_devices;

@@ -28,10 +28,9 @@ const char *role_name(enum role role)
 
 enum role role_parse(const char *text)
 {
-    for (int r = ROLE_NONE + 1; r < ROLE_N; r++)
-        if (strcmp(text, names[r]) == 0)
-            return (enum role)r;
-    return ROLE_NONE;
+    size_t role = parse_word(text, names, ROLE_N);
+
+    return role < ROLE_N ? (enum role)role : ROLE_NONE;
 }
 
 /* ---- routes --------------------------------------------------------------------------------- */

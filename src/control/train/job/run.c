@@ -720,21 +720,16 @@ int run_dir_make(const char *dir, struct err *e)
     return 0;
 }
 
-/* Is it one that run_dir_make() has made, and not a folder that somebody has put in its place? The
- * folder above may have handed the set-group-ID bit on to it. */
-static bool run_dir_is_ours(int fd)
-{
-    struct stat st;
-
-    return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-           (st.st_mode & (07777 & ~S_ISGID)) == 0700;
-}
-
 void run_dir_remove(const char *dir)
 {
     _cleanup_(closep) int fd =
         dir[0] != '\0' ? open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    DIR *d = fd >= 0 && run_dir_is_ours(fd) ? fdopendir(fd) : NULL;
+    struct stat st;
+    /* Is it one that run_dir_make() has made, and not a folder that somebody has put in its place?
+     * The folder above may have handed the set-group-ID bit on to it. */
+    bool is_ours = fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+                   (st.st_mode & (07777 & ~S_ISGID)) == 0700;
+    DIR *d = is_ours ? fdopendir(fd) : NULL;
 
     if (!d)
         return;

@@ -306,23 +306,6 @@ void etcd_session_end(struct etcd_session *s, struct etcd_client *c, nsec_t unti
     *s = (struct etcd_session)ETCD_SESSION_NULL;
 }
 
-void etcd_session_add_compare(const struct etcd_session *s, const char *prefix, struct str *to)
-{
-    char key[ETCD_SESSION_MAX + 3];
-
-    etcd_add_compare(to, prefix, etcd_session_key(s->name, key), s->mod);
-}
-
-void etcd_session_add_put(
-    const struct etcd_session *s, const char *prefix, uint64_t seq, struct str *to)
-{
-    char key[ETCD_SESSION_MAX + 3];
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%" PRIu64, seq);
-
-    etcd_add_put(to, prefix, etcd_session_key(s->name, key), text, (size_t)len, s->lease);
-}
-
 /* ---- the feed of changes --------------------------------------------------------------------- */
 
 /* Longest line: a fragment is about 1.5 MiB, a single value at most ETCD_RAW_MAX; in base64. */
@@ -361,14 +344,6 @@ void etcd_feed_deinit(struct etcd_feed *f)
     stop(f);
     while (etcd_feed_next(f))
         etcd_feed_drop(f);
-}
-
-void etcd_feed_restart(struct etcd_feed *f, uint64_t last)
-{
-    etcd_feed_deinit(f);
-    f->last = last;
-    f->compacted = 0;
-    f->open_at = 0;
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */

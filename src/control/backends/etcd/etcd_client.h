@@ -93,13 +93,6 @@ void etcd_session_end(struct etcd_session *s, struct etcd_client *c, nsec_t unti
 /** etcd_session_key() - the name of its key. Returns @buf. */
 const char *etcd_session_key(const char *session, char buf[static ETCD_SESSION_MAX + 3]);
 
-/** etcd_session_add_compare() - add the comparison that its key is as it was left. */
-void etcd_session_add_compare(const struct etcd_session *s, const char *prefix, struct str *to);
-
-/** etcd_session_add_put() - add the operation that writes @seq. */
-void etcd_session_add_put(
-    const struct etcd_session *s, const char *prefix, uint64_t seq, struct str *to);
-
 /* ---- the changes below the prefix, revision by revision, in order, without a gap ------------- */
 
 /*
@@ -146,9 +139,6 @@ void etcd_feed_init(struct etcd_feed *f, struct etcd_client *client, uint64_t la
 
 /** etcd_feed_deinit() - idempotent. */
 void etcd_feed_deinit(struct etcd_feed *f);
-
-/** etcd_feed_restart() - begin behind @last, whatever came; what is queued is dropped. */
-void etcd_feed_restart(struct etcd_feed *f, uint64_t last);
 
 /** etcd_feed_tend() - open the watch, or open it again, when that is due. Never waits. */
 void etcd_feed_tend(struct etcd_feed *f, nsec_t now);

@@ -583,16 +583,6 @@ void etcd_value_decode(const char *raw, size_t len, struct etcd_value *ret)
 
 /* ---- parts of large commits ------------------------------------------------------------------ */
 
-void etcd_part_add(struct str *s, const struct store_op *op)
-{
-    bool is_put = op->kind == STORE_OP_PUT;
-
-    str_addf(s, "%c %s %" PRIu32 " %d %zu\n", is_put ? 'p' : 'd', op->key,
-        is_put ? op->ttl_seconds : 0, is_put && op->is_unwatched, is_put ? strlen(op->value) : 0);
-    if (is_put)
-        str_add(s, op->value);
-}
-
 /* The next word of a line: its end becomes a zero. NULL: there is none. */
 static char *take_word(char **p, char end)
 {

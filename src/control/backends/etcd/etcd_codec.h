@@ -182,10 +182,6 @@ void etcd_value_decode(const char *raw, size_t len, struct etcd_value *ret);
 
 /* ---- parts of large commits ----------------------------------------------------------------- */
 
-/** etcd_part_add() - add an operation: "p KEY TTL UNTOLD LENGTH\n" and the value, or "d KEY 0 0
- * 0\n". */
-void etcd_part_add(struct str *s, const struct store_op *op);
-
 /**
  * etcd_part_next() - take the next operation
  * @p:		where it begins; its words end with a zero afterwards; moves behind it

@@ -3,6 +3,7 @@
 #include "backends/etcd/etcd_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,14 @@ struct large {
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
+/* Add the comparison that its key is as it was left. */
+static void add_session_compare(const struct etcd_session *s, const char *prefix, struct str *to)
+{
+    char key[ETCD_SESSION_MAX + 3];
+
+    etcd_add_compare(to, prefix, etcd_session_key(s->name, key), s->mod);
+}
+
 /* Step 1, of one part, whose text is @text. */
 static int write_part(struct large *l, const struct str *text)
 {
@@ -164,13 +173,24 @@ static int write_part(struct large *l, const struct str *text)
     if (text->failed)
         return err_set(&l->e, -ENOMEM, "no memory for a commit");
     str_add(&body, "{\"compare\":[");
-    etcd_session_add_compare(&l->q->session, l->q->client.prefix, &body);
+    add_session_compare(&l->q->session, l->q->client.prefix, &body);
     str_add(&body, "],\"success\":[");
     etcd_add_put(&body, l->q->client.prefix,
         etcd__part_name(name, &l->head.writer, l->head.n_parts), str_text(text), text->len, 0);
     str_add(&body, "]}");
     l->head.n_parts++;
     return etcd__step(l->q, &body, l->until, NULL, &l->e);
+}
+
+/* Add an operation: "p KEY TTL UNTOLD LENGTH\n" and the value, or "d KEY 0 0 0\n". */
+static void add_part(struct str *s, const struct store_op *op)
+{
+    bool is_put = op->kind == STORE_OP_PUT;
+
+    str_addf(s, "%c %s %" PRIu32 " %d %zu\n", is_put ? 'p' : 'd', op->key,
+        is_put ? op->ttl_seconds : 0, is_put && op->is_unwatched, is_put ? strlen(op->value) : 0);
+    if (is_put)
+        str_add(s, op->value);
 }
 
 static int write_parts(struct large *l)
@@ -185,7 +205,7 @@ static int write_parts(struct large *l)
 
         if (op->kind == STORE_OP_CHECK)
             continue;
-        etcd_part_add(&text, op);
+        add_part(&text, op);
         /* A part is removed by the transaction that does it, which is one operation more. */
         if (++n < ETCD_TXN_OPS_MAX && text.len < ETCD_TXN_BYTES_MAX)
             continue;
@@ -202,6 +222,17 @@ static int write_parts(struct large *l)
     return r;
 }
 
+/* Add the operation that writes @seq. */
+static void add_session_put(
+    const struct etcd_session *s, const char *prefix, uint64_t seq, struct str *to)
+{
+    char key[ETCD_SESSION_MAX + 3];
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, seq);
+
+    etcd_add_put(to, prefix, etcd_session_key(s->name, key), text, (size_t)len, s->lease);
+}
+
 /* A number of its own for the session's key, which step 1 expects to be there. */
 static int touch_session(struct large *l)
 {
@@ -212,7 +243,7 @@ static int touch_session(struct large *l)
     if (r != 0 || q->session.mod != 0)
         return r;
     str_add(&body, "{\"success\":[");
-    etcd_session_add_put(&q->session, q->client.prefix, ++q->last_seq, &body);
+    add_session_put(&q->session, q->client.prefix, ++q->last_seq, &body);
     str_add(&body, "]}");
     r = etcd__step(q, &body, l->until, &q->session.mod, &l->e);
     return r == ETCD_E_LOST_HEAD ? -EIO : r;
@@ -237,7 +268,7 @@ static int write_head(struct large *l, uint64_t from)
     (void)etcd_large_head_format(&l->head, text);
     str_add(&body, "{\"compare\":[");
     etcd_add_compare(&body, q->client.prefix, "i", from);
-    etcd_session_add_compare(&q->session, q->client.prefix, &body);
+    add_session_compare(&q->session, q->client.prefix, &body);
     str_add(&body, "],\"success\":[");
     etcd_add_put(&body, q->client.prefix, "i", text, strlen(text), 0);
     str_add(&body, "]}");
@@ -453,7 +484,7 @@ static void add_compares(const struct making *m, struct str *s)
     const struct store_job *job;
     char name[ETCD_NAME_MAX + 1];
 
-    etcd_session_add_compare(&m->q->session, prefix, s);
+    add_session_compare(&m->q->session, prefix, s);
     etcd_add_compare(s, prefix, "i", 0);
     list_foreach(job, m->jobs, link)
         for (size_t i = 0; i < job->n_ops; i++)
@@ -466,7 +497,7 @@ static void add_changes(const struct making *m, struct str *s)
 {
     const struct store_job *job;
 
-    etcd_session_add_put(&m->q->session, m->q->client.prefix, m->q->current_seq, s);
+    add_session_put(&m->q->session, m->q->client.prefix, m->q->current_seq, s);
     list_foreach(job, m->jobs, link)
         for (size_t i = 0; i < job->n_ops; i++)
             if (job->ops[i].kind != STORE_OP_CHECK)

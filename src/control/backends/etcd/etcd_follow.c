@@ -516,6 +516,15 @@ static int take_known(void *ctx, const struct etcd_kv *kv)
     return r == 0 ? store__set_lease(&l->q->base, item.key, item.ttl_seconds, l->now) : r;
 }
 
+/* Begin behind @last, whatever came; what is queued is dropped. */
+static void restart_feed(struct etcd_feed *f, uint64_t last)
+{
+    etcd_feed_deinit(f);
+    f->last = last;
+    f->compacted = 0;
+    f->open_at = 0;
+}
+
 int etcd__load(struct etcd *q, nsec_t now, nsec_t until, struct err *e)
 {
     struct loading l = {.q = q, .now = now};
@@ -529,7 +538,7 @@ int etcd__load(struct etcd *q, nsec_t now, nsec_t until, struct err *e)
     q->updates.revision = revision - base;
     q->updates.log.first = revision - base + 1;
     q->base.revision = revision - base;
-    etcd_feed_restart(&q->feed, revision);
+    restart_feed(&q->feed, revision);
     store__set_current(&q->base, clock_now());
     return 0;
 }
@@ -610,7 +619,7 @@ static void replay(struct etcd *q, nsec_t until)
 
     if (etcd__read_pages(q, all, until, &revision, take_changed, &c, &e) == 0) {
         /* What is queued is older than what was read. */
-        etcd_feed_restart(&q->feed, revision);
+        restart_feed(&q->feed, revision);
         etcd_kvs_deinit(&q->updates.large.changes);
         q->updates.is_large = false;
         tell_gap(&c, revision);
@@ -732,7 +741,7 @@ static int collect_deleted(
         etcd_feed_tend(&feed, clock_now());
         if (feed.compacted) {
             job->first = feed.compacted - q->updates.base + 1;
-            etcd_feed_restart(&feed, feed.compacted);
+            restart_feed(&feed, feed.compacted);
         }
         etcd__wait(q, -1, 100);
         for (; r == 0 && (rev = etcd_feed_next(&feed)); etcd_feed_drop(&feed)) {

@@ -20,18 +20,6 @@ const struct model_network *handlers_find_network(
     return net;
 }
 
-const struct model_node *handlers_find_node(
-    const struct handlers *h, const struct request *rq, struct response *rs)
-{
-    const struct model_network *net = handlers_find_network(h, rq, rs);
-    const struct model_node *node = model_find_node(net, rq->params[1]);
-
-    if (net && !node)
-        response_refuse(
-            rs, 404, "network \"%s\" has no node \"%s\"", net->spec.meta.name, rq->params[1]);
-    return node;
-}
-
 bool handlers_read_number(const struct request *rq, const char *name, uint64_t min, uint64_t max,
     uint64_t *ret, struct response *rs)
 {

@@ -112,10 +112,6 @@ handler_fn handlers_objects_list, handlers_objects_get, handlers_objects_put,
 const struct model_network *handlers_find_network(
     const struct handlers *h, const struct request *rq, struct response *rs);
 
-/** handlers_find_node() - lends the node of the path's two parts; NULL: 404. */
-const struct model_node *handlers_find_node(
-    const struct handlers *h, const struct request *rq, struct response *rs);
-
 /**
  * handlers_read_number() - the number of that name in the query, or *@ret as it is
  *

@@ -335,9 +335,22 @@ void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs
     reply_start(ctx, rq, rs, sizeof(struct reply), add_node, NULL);
 }
 
+/* Lends the node of the path's two parts; NULL: 404. */
+static const struct model_node *find_node(
+    const struct handlers *h, const struct request *rq, struct response *rs)
+{
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+    const struct model_node *node = model_find_node(net, rq->params[1]);
+
+    if (net && !node)
+        response_refuse(
+            rs, 404, "network \"%s\" has no node \"%s\"", net->spec.meta.name, rq->params[1]);
+    return node;
+}
+
 void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    const struct model_node *node = handlers_find_node(ctx, rq, rs);
+    const struct model_node *node = find_node(ctx, rq, rs);
 
     if (node)
         node_removal_by_admin(ctx, rq, rs, node);
@@ -345,7 +358,7 @@ void handlers_nodes_remove(void *ctx, const struct request *rq, struct response 
 
 void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs)
 {
-    const struct model_node *node = handlers_find_node(ctx, rq, rs);
+    const struct model_node *node = find_node(ctx, rq, rs);
 
     if (node)
         response_text(rs, 200, view_snapshot_text(node), "application/json");

@@ -119,16 +119,6 @@ int change_queue_put(struct change_queue *q, const char *key, char *text, nsec_t
     return 0;
 }
 
-void change_queue_delete_pieces(
-    struct change_queue *q, const char *first, char slot, unsigned from, unsigned to, nsec_t now)
-{
-    char key[RDZV_KEY_MAX];
-
-    /* Without memory for the change the piece stays; it is garbage that the next start finds. */
-    for (unsigned i = from; i < to; i++)
-        (void)change_queue_put(q, rdzv_key_of_piece(key, first, slot, i), NULL, now);
-}
-
 void change_queue_forget(struct change_queue *q, const char *key)
 {
     struct change *ch = find_waiting(q, key);

@@ -95,10 +95,6 @@ void change_queue_deinit(struct change_queue *q);
  */
 int change_queue_put(struct change_queue *q, const char *key, char *text, nsec_t now);
 
-/** change_queue_delete_pieces() - of the blob at @first, in @slot, from @from to before @to. */
-void change_queue_delete_pieces(
-    struct change_queue *q, const char *first, char slot, unsigned from, unsigned to, nsec_t now);
-
 /**
  * change_queue_forget() - what was put in for @key is not to be done: somebody else writes the key
  *

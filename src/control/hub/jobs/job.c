@@ -206,6 +206,17 @@ static const char *key_of(const struct job_blobs *b, enum rdzv_key_kind kind,
 
 /* ---- what a process wants kept -------------------------------------------------------------- */
 
+/* Of the blob at @first, in @slot, from @from to before @to. */
+static void delete_pieces(
+    struct change_queue *q, const char *first, char slot, unsigned from, unsigned to, nsec_t now)
+{
+    char key[RDZV_KEY_MAX];
+
+    /* Without memory for the change the piece stays; it is garbage that the next start finds. */
+    for (unsigned i = from; i < to; i++)
+        (void)change_queue_put(q, rdzv_key_of_piece(key, first, slot, i), NULL, now);
+}
+
 /* Store the first piece, which makes the blob complete. Pieces of its former value are deleted. */
 static bool put_first(
     struct job_blobs *b, const struct rdzv_wire *m, char slot, size_t len, nsec_t now)
@@ -234,7 +245,7 @@ static bool put_first(
         return true;
     }
     if (change_queue_put(b->queue, key_of(b, m->kind, &m->hash, first), text, now) == 0)
-        change_queue_delete_pieces(b->queue, first, old_slot, 1, old_pieces, now);
+        delete_pieces(b->queue, first, old_slot, 1, old_pieces, now);
     return true;
 }
 
@@ -291,7 +302,7 @@ static void delete_blob(struct job_blobs *b, struct blob_entry *entry, nsec_t no
     char first[RDZV_KEY_MAX];
 
     (void)change_queue_put(b->queue, key_of(b, entry->kind, &entry->hash, first), NULL, now);
-    change_queue_delete_pieces(b->queue, first, entry->slot, 1, entry->n_pieces, now);
+    delete_pieces(b->queue, first, entry->slot, 1, entry->n_pieces, now);
     blob_index_remove(&b->index, entry);
 }
 
@@ -311,7 +322,7 @@ void job_blobs_abort(struct blob_upload *u, nsec_t now)
     if (!u->to)
         return;
     (void)key_of(u->to, u->kind, &u->hash, first);
-    change_queue_delete_pieces(u->to->queue, first, u->slot, 1, u->next, now);
+    delete_pieces(u->to->queue, first, u->slot, 1, u->next, now);
     u->to = NULL;
 }
 
@@ -427,32 +438,6 @@ void job_read_words(char *buf, size_t cap, const struct rdzv_wire *m)
     for (size_t i = 0; i < len; i++)
         buf[i] = m->data[i] >= ' ' && m->data[i] < 0x7f ? (char)m->data[i] : '?';
     buf[len] = '\0';
-}
-
-void job_take_facts(struct job *job, const struct rdzv_wire *m, nsec_t now)
-{
-    const struct job_network *n = job->network;
-    struct job_facts *facts = &job->facts;
-
-    facts->n_connections = m->n_connections;
-    facts->n_members = m->n_members;
-    facts->member = m->address;
-    if (ip_addr_equal(&m->address, &n->address4) || ip_addr_equal(&m->address, &n->address6))
-        facts->member = n->own_member;
-    facts->n_refused = m->n_refused < INT64_MAX ? m->n_refused : 0;
-    job_read_words(facts->last_limit, sizeof(facts->last_limit), m);
-    facts->n_keys = m->n_keys < JOB_BLOBS_MAX ? m->n_keys : JOB_BLOBS_MAX;
-    facts->n_bytes = m->n_bytes < JOB_BLOBS_BYTES_MAX ? m->n_bytes : JOB_BLOBS_BYTES_MAX;
-    if (m->quiet_ms < (uint64_t)(now / NSEC_PER_MSEC))
-        job->heard_at = nsec_max(job->heard_at, now - (nsec_t)m->quiet_ms * NSEC_PER_MSEC);
-}
-
-void job_lose_facts(struct job *job, nsec_t now)
-{
-    if (job->facts.n_members > 0)
-        job->heard_at = now;
-    job->facts.n_connections = 0;
-    job->facts.n_members = 0;
 }
 
 void job_forget_facts(struct job *job)

@@ -219,7 +219,9 @@ struct job {
     uint32_t number;               /* by which a process knows it; new when it is revived */
     char name[NAME_MAX_LEN + 1];   /* see parse_name() */
     struct rdzv_job_record record; /* as it is in the store */
-    struct record_save *save;      /* owns: the record that is on its way; NULL: none is */
+    struct record_save *save;      /* owns: job_runs.c's, the record that is on its way; NULL: none
+                                      is */
+    bool is_save_in_vain;          /* the job was forgotten meanwhile, and does not change */
     bool is_forgotten;             /* it is freed when the last of its garbage is deleted */
     bool is_unsaved;               /* it is being made: nobody is told of it */
     nsec_t heard_at;               /* when somebody spoke last */
@@ -247,12 +249,6 @@ bool job_is_run(const struct job *job, const char *run);
 
 /** job_set_run() - record.run, and the blobs of all other runs are garbage from now on. */
 void job_set_run(struct job *job, uint32_t run);
-
-/** job_take_facts() - a message RDZV_WIRE_FACTS, which is not trusted, says how it is. */
-void job_take_facts(struct job *job, const struct rdzv_wire *m, nsec_t now);
-
-/** job_lose_facts() - the process that told them has ended: nobody is connected any more. */
-void job_lose_facts(struct job *job, nsec_t now);
 
 /** job_forget_facts() - a run begins: nobody is connected, and nothing is in the stores. */
 void job_forget_facts(struct job *job);

@@ -17,6 +17,9 @@
 #include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
 
+/* With more garbage than this a process is not listened to until some is deleted. */
+#define GARBAGE_MAX 8192u
+
 /* ---- reading a job's blobs out of the store, as messages for a rendezvous process ------------ */
 
 /*
@@ -174,6 +177,25 @@ static bool blob_reader_add(
 /* Longest text of a process that the log shows, with the terminating zero. */
 #define WHY_MAX 200
 
+/* A message RDZV_WIRE_FACTS, which is not trusted, says how the job is. */
+static void take_facts(struct job *job, const struct rdzv_wire *m, nsec_t now)
+{
+    const struct job_network *n = job->network;
+    struct job_facts *facts = &job->facts;
+
+    facts->n_connections = m->n_connections;
+    facts->n_members = m->n_members;
+    facts->member = m->address;
+    if (ip_addr_equal(&m->address, &n->address4) || ip_addr_equal(&m->address, &n->address6))
+        facts->member = n->own_member;
+    facts->n_refused = m->n_refused < INT64_MAX ? m->n_refused : 0;
+    job_read_words(facts->last_limit, sizeof(facts->last_limit), m);
+    facts->n_keys = m->n_keys < JOB_BLOBS_MAX ? m->n_keys : JOB_BLOBS_MAX;
+    facts->n_bytes = m->n_bytes < JOB_BLOBS_BYTES_MAX ? m->n_bytes : JOB_BLOBS_BYTES_MAX;
+    if (m->quiet_ms < (uint64_t)(now / NSEC_PER_MSEC))
+        job->heard_at = nsec_max(job->heard_at, now - (nsec_t)m->quiet_ms * NSEC_PER_MSEC);
+}
+
 static bool take_of_job(struct job *job, const struct rdzv_wire *m, nsec_t now)
 {
     const struct jobs_records *records = &job->network->env->records;
@@ -188,13 +210,25 @@ static bool take_of_job(struct job *job, const struct rdzv_wire *m, nsec_t now)
     if (m->type == RDZV_WIRE_DROP) {
         job_blobs_drop(&job->blobs, m->kind, &m->hash, now);
     } else if (m->type == RDZV_WIRE_FACTS) {
-        job_take_facts(job, m, now);
+        take_facts(job, m, now);
     } else {
         job_read_words(why, sizeof(why), m);
         (void)rdzv_key_of_blob(key, m->kind, job->network->name, job->name, &m->hash);
         records->damaged(records->ctx, key, why);
     }
     return true;
+}
+
+/* The job with that number; NULL: there is none, or it is forgotten. */
+static struct job *find_number(const struct job_network *n, uint32_t number)
+{
+    struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        if (job->number == number && !job->is_forgotten)
+            return job;
+    }
+    return NULL;
 }
 
 bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t now)
@@ -209,7 +243,7 @@ bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t no
     case RDZV_WIRE_DROP:
     case RDZV_WIRE_FACTS:
     case RDZV_WIRE_DAMAGED:
-        job = job_network_find_number(n, m->job);
+        job = find_number(n, m->job);
         if (job && job->record.run == m->run)
             return take_of_job(job, m, now);
         /* That is no fault: the process may not know yet that the job, or its run, is over. */
@@ -243,6 +277,15 @@ bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t no
     return false;
 }
 
+/* The process that told the facts has ended: nobody is connected any more. */
+static void lose_facts(struct job *job, nsec_t now)
+{
+    if (job->facts.n_members > 0)
+        job->heard_at = now;
+    job->facts.n_connections = 0;
+    job->facts.n_members = 0;
+}
+
 void job_intake_end(struct job_network *n, nsec_t now)
 {
     struct job *job;
@@ -250,7 +293,7 @@ void job_intake_end(struct job_network *n, nsec_t now)
     job_blobs_abort(&n->upload, now);
     n->queue.n_syncs = 0;
     list_foreach(job, &n->jobs, link)
-        job_lose_facts(job, now);
+        lose_facts(job, now);
     job_counts_add(&n->counts_before, &n->counts_now);
     n->counts_now = (struct job_counts){0};
 }
@@ -272,7 +315,7 @@ void job_intake_end(struct job_network *n, nsec_t now)
 static void tell_blob(struct job_network *n, struct rdzv_child *child, const struct blob_read *read)
 {
     const struct jobs_records *records = &n->env->records;
-    const struct job *job = job_network_find_number(n, read->m.job);
+    const struct job *job = find_number(n, read->m.job);
 
     /* A run that is over meanwhile has no content. */
     bool is_current = job && job->record.run == read->m.run;
@@ -380,13 +423,20 @@ static bool job_feed_run(
 
 /* ---- its end -------------------------------------------------------------------------------- */
 
+/* A process begins, or has ended: `to_process` is empty. */
+static void set_process(struct job_network *n, bool is_there)
+{
+    str_deinit(&n->to_process);
+    n->has_process = is_there;
+}
+
 /* The process is no more, or is to be no more. */
 static void detach(struct job_host *host, nsec_t now)
 {
     struct job *job;
 
     job_intake_end(host->network, now);
-    job_network_set_process(host->network, false);
+    set_process(host->network, false);
     /* A new process knows nothing of any job. */
     list_foreach(job, &host->network->jobs, link)
         job->sent = (struct job_sent){0};
@@ -457,6 +507,12 @@ static void say_now(struct job_host *host, const struct rdzv_wire *m)
 
 /* ---- hearing -------------------------------------------------------------------------------- */
 
+/* May the process say more of what is to be kept? */
+static bool has_space(const struct job_network *n)
+{
+    return change_queue_has_space(&n->queue) && n->totals.n_garbage < GARBAGE_MAX;
+}
+
 /*
  * Take what the process has said, as far as it may be taken now: not before there is room for more
  * changes; and not before all that it said earlier is on the disk, if it begins a blob of several
@@ -474,8 +530,7 @@ static bool take_messages(struct job_host *host, nsec_t now)
     while ((r = rdzv_child_next(host->child, &m)) == 0) {
         bool begins_blob = m.type == RDZV_WIRE_PUT && m.n_pieces > 1 && m.piece == 1;
 
-        host->is_waiting =
-            begins_blob ? !change_queue_is_empty(&n->queue) : !job_network_has_space(n);
+        host->is_waiting = begins_blob ? !change_queue_is_empty(&n->queue) : !has_space(n);
         if (host->is_waiting)
             return true;
         if (!job_intake_take(n, &m, now))
@@ -542,7 +597,7 @@ static int start(struct job_host *host, nsec_t now, struct err *e)
     }
     host->started_at = now;
     host->is_ending = false;
-    job_network_set_process(n, true);
+    set_process(n, true);
     n->has_updates = true;
     introduce(host);
     return 0;
@@ -598,7 +653,7 @@ void job_host_turn(struct job_host *host, nsec_t now)
     /* While nothing is taken from the process, its end is not asked for either: the loop would
      * report it again and again. While blobs are read, the store's answers say when to go on
      * telling. */
-    hears = !host->is_waiting && job_network_has_space(host->network);
+    hears = !host->is_waiting && has_space(host->network);
     tells = rdzv_child_unsent(host->child) > 0 || (host->is_behind && host->reader->n == 0);
     rdzv_child_poll(host->child, hears, tells);
 }

@@ -9,61 +9,10 @@
 #include "base/err.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
-/* ---- a job's own record on its way to the store ---------------------------------------------- */
-
-struct waiter {
-    struct list link; /* in the save's */
-    jobs_done_fn done;
-    void *ctx; /* pins */
-};
-
-struct record_save *record_save_new(
-    enum record_save_kind kind, const struct rdzv_job_record *record, nsec_t now)
-{
-    struct record_save *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return NULL;
-    s->kind = kind;
-    s->record = *record;
-    s->asked_at = now;
-    list_init(&s->waiters);
-    return s;
-}
-
-int record_save_wait(struct record_save *s, jobs_done_fn done, void *ctx)
-{
-    struct waiter *w = calloc(1, sizeof(*w));
-
-    if (!w)
-        return -ENOMEM;
-    w->done = done;
-    w->ctx = ctx;
-    list_add_tail(&s->waiters, &w->link);
-    return 0;
-}
-
-struct record_save *record_save_free(struct record_save *s, int r, const struct err *e)
-{
-    struct waiter *w;
-    struct waiter *tmp;
-
-    list_foreach_safe(w, tmp, &s->waiters, link) {
-        list_remove(&w->link);
-        w->done(w->ctx, r, e);
-        free(w);
-    }
-    free(s);
-    return NULL;
-}
-
 /* ---- what the process is told ---------------------------------------------------------------- */
 
 /* How many calls in a row cannot open a port before the log says so; there is one each second. */
 #define PORT_FAILURES_SAID 3
-
-/* With more garbage than this a process is not listened to until some is deleted. */
-#define GARBAGE_MAX 8192u
 
 static void say(struct job_network *n, const struct rdzv_wire *m)
 {
@@ -86,17 +35,6 @@ struct job *job_network_find_job(const struct job_network *n, const char *name)
 
     list_foreach(job, &n->jobs, link) {
         if (strcmp(job->name, name) == 0)
-            return job;
-    }
-    return NULL;
-}
-
-struct job *job_network_find_number(const struct job_network *n, uint32_t number)
-{
-    struct job *job;
-
-    list_foreach(job, &n->jobs, link) {
-        if (job->number == number && !job->is_forgotten)
             return job;
     }
     return NULL;
@@ -212,19 +150,6 @@ void job_network_open_ports(struct job *job)
     job->network->has_updates = true;
 }
 
-void job_network_set_own_member(struct job_network *n, const struct ip_addr *address)
-{
-    struct job *job;
-
-    if (ip_addr_equal(&n->own_member, address))
-        return;
-    n->own_member = *address;
-    list_foreach(job, &n->jobs, link) {
-        if (n->is_served && job_exists(job))
-            job_network_open_ports(job);
-    }
-}
-
 /* ---- runs ----------------------------------------------------------------------------------- */
 
 /* Forget the blob of this job that the process is just sending. */
@@ -253,8 +178,7 @@ void job_network_forget_job(struct job *job, nsec_t now)
 {
     job_ports_close(&job->ports);
     say_job(job, RDZV_WIRE_FORGET);
-    if (job->save)
-        job->save->is_in_vain = true;
+    job->is_save_in_vain = job->save != NULL;
     abort_upload(job, now);
     job->is_forgotten = true;
     blob_index_set_run(&job->blobs.index, 0, false);
@@ -292,57 +216,6 @@ void job_network_forget(struct job_network *n, nsec_t now)
 
 /* ---- serving -------------------------------------------------------------------------------- */
 
-void job_network_serve(struct job_network *n, const struct jobs_place *place)
-{
-    struct job *job;
-
-    n->is_served = true;
-    (void)snprintf(n->interface, sizeof(n->interface), "%s", place->interface);
-    n->address4 = place->address4;
-    n->address6 = place->address6;
-    (void)snprintf(n->fence, sizeof(n->fence), "%s", place->fence ? place->fence : "");
-    n->fence_revision = place->fence_revision;
-    n->epoch = place->epoch;
-    list_foreach(job, &n->jobs, link) {
-        if (job_exists(job))
-            job_network_open_ports(job);
-    }
-}
-
-void job_network_end_service(struct job_network *n)
-{
-    struct job *job;
-
-    n->is_served = false;
-    list_foreach(job, &n->jobs, link)
-        job_ports_close(&job->ports);
-}
-
-bool job_network_may_clear(const struct job_network *n)
-{
-    const struct job *job;
-
-    list_foreach(job, &n->jobs, link) {
-        if (job->save)
-            return false;
-    }
-    return n->queue.sent_at == 0;
-}
-
-void job_network_clear(struct job_network *n)
-{
-    struct job *job;
-    struct job *tmp;
-
-    list_foreach_safe(job, tmp, &n->jobs, link)
-        job_network_free_job(job);
-    change_queue_deinit(&n->queue);
-    change_queue_init(&n->queue, n->env->seed);
-    n->totals = (struct blob_totals){0};
-    n->upload = (struct blob_upload){0};
-    str_deinit(&n->to_process);
-}
-
 size_t job_network_add_fence(const struct job_network *n, struct store_op *ops)
 {
     if (!n->fence[0])
@@ -352,18 +225,7 @@ size_t job_network_add_fence(const struct job_network *n, struct store_op *ops)
     return 1;
 }
 
-void job_network_set_process(struct job_network *n, bool is_there)
-{
-    str_deinit(&n->to_process);
-    n->has_process = is_there;
-}
-
 /* ---- changes, on their way to the store ----------------------------------------------------- */
-
-bool job_network_has_space(const struct job_network *n)
-{
-    return change_queue_has_space(&n->queue) && n->totals.n_garbage < GARBAGE_MAX;
-}
 
 /* Tell the process which of its changes are on the disk, or that they could not be stored. */
 static void say_saved(struct job_network *n, int error)

@@ -41,7 +41,7 @@ struct job_network {
     struct blob_totals totals;   /* of all jobs */
     struct change_queue queue;   /* what is not on the disk yet */
     struct blob_upload upload;   /* the blob that the process is saying */
-    bool is_served;              /* from job_network_serve() to ..._end_service() */
+    bool is_served;              /* jobs.c opens and closes the ports of its jobs */
     char interface[JOBS_INTERFACE_MAX]; /* where it is served */
     struct ip_addr address4;            /* likewise: the hub's */
     struct ip_addr address6;            /* likewise */
@@ -72,33 +72,12 @@ struct job_network *job_network_find(const struct list *networks, const char *na
  * memory. */
 struct job_network *job_network_get(struct list *networks, struct jobs_env *env, const char *name);
 
-/** job_network_set_own_member() - the hub's machine is the member with this address; none: it is
- * none any more. Its programs then reach the ports of all jobs. */
-void job_network_set_own_member(struct job_network *n, const struct ip_addr *address);
-
 /** job_network_free() - with its jobs, from memory alone. Nothing may be on its way to the store.
  */
 void job_network_free(struct job_network *n);
 
-/** job_network_serve() - open the ports of all jobs. @place: borrowed; its name is the network's.
- */
-void job_network_serve(struct job_network *n, const struct jobs_place *place);
-
-/** job_network_end_service() - close the ports of all jobs; from now on nothing is served. */
-void job_network_end_service(struct job_network *n);
-
-/** job_network_may_clear() - is nothing of it on its way to the store? */
-bool job_network_may_clear(const struct job_network *n);
-
-/** job_network_clear() - forget everything in memory, and nothing in the store. It has no process.
- */
-void job_network_clear(struct job_network *n);
-
 /** job_network_add_fence() - add the check of the fence to @ops, if there is one. 1 or 0. */
 size_t job_network_add_fence(const struct job_network *n, struct store_op *ops);
-
-/** job_network_set_process() - a process begins, or has ended: `to_process` is empty. */
-void job_network_set_process(struct job_network *n, bool is_there);
 
 /** job_network_forget() - forget all jobs; what the store has of them is deleted. */
 void job_network_forget(struct job_network *n, nsec_t now);
@@ -107,9 +86,6 @@ void job_network_forget(struct job_network *n, nsec_t now);
 
 /** job_network_find_job() - lends, also one that is forgotten; NULL if there is none. */
 struct job *job_network_find_job(const struct job_network *n, const char *name);
-
-/** job_network_find_number() - the same, by number, of those that are not forgotten. */
-struct job *job_network_find_number(const struct job_network *n, uint32_t number);
 
 /**
  * job_network_add() - a job that was found in the store
@@ -142,9 +118,6 @@ void job_network_sweep(struct job_network *n, nsec_t now);
 
 /* ---- the store ------------------------------------------------------------------------------ */
 
-/** job_network_has_space() - may the process say more of what is to be kept? */
-bool job_network_has_space(const struct job_network *n);
-
 /** job_network_sync() - the process is to be told @seq when all changes so far are on the disk. */
 void job_network_sync(struct job_network *n, uint64_t seq, nsec_t now);
 
@@ -173,45 +146,3 @@ struct jobs_env {
     struct change_pace pace;     /* of the commits of all networks */
     struct log_limit log_limit;  /* of the words about what could not be saved */
 };
-
-/* ---- a job's own record on its way to the store, and who waits for it ------------------------ */
-
-/*
- * The job changes when its record is on the disk, and not before (job_runs.c). Until then whoever
- * wants something of the job waits, and asks again.
- *
- * Threads: the owner's.
- */
-
-/** What is new in the record. */
-enum record_save_kind {
-    RECORD_SAVE_NEW,     /* there is such a job */
-    RECORD_SAVE_REVIVED, /* there is again: it was forgotten, and not yet deleted */
-    RECORD_SAVE_RUN,     /* a run begins */
-    RECORD_SAVE_END,     /* the run is over */
-    RECORD_SAVE_MEMBERS, /* others have the places of the job, or a command has ended */
-};
-
-struct record_save {
-    enum record_save_kind kind;
-    struct rdzv_job_record record;
-    nsec_t asked_at;     /* when it was asked for */
-    bool is_in_vain;     /* the job was forgotten meanwhile, and does not change */
-    struct list waiters; /* who is to be called at the end; job_network.c's */
-};
-
-/** record_save_new() - nobody waits yet. NULL: no memory. */
-struct record_save *record_save_new(
-    enum record_save_kind kind, const struct rdzv_job_record *record, nsec_t now);
-
-/** record_save_wait() - @done is called once, by record_save_free(). 0 or -ENOMEM. */
-int record_save_wait(struct record_save *s, jobs_done_fn done, void *ctx);
-
-/**
- * record_save_free() - it has ended: call all who wait
- * @r:	0: it is on the disk; or negative errno
- * @e:	the words, when @r is not 0
- *
- * Who is called may ask for the same job at once. Always NULL.
- */
-struct record_save *record_save_free(struct record_save *s, int r, const struct err *e);

@@ -18,6 +18,30 @@
 
 /* ---- a job's record, on its way to the store ------------------------------------------------ */
 
+/* What is new in the record. */
+enum record_save_kind {
+    RECORD_SAVE_NEW,     /* there is such a job */
+    RECORD_SAVE_REVIVED, /* there is again: it was forgotten, and not yet deleted */
+    RECORD_SAVE_RUN,     /* a run begins */
+    RECORD_SAVE_END,     /* the run is over */
+    RECORD_SAVE_MEMBERS, /* others have the places of the job, or a command has ended */
+};
+
+/* The job changes when its record is on the disk, and not before. Until then whoever wants
+ * something of the job waits, and asks again. */
+struct record_save {
+    enum record_save_kind kind;
+    struct rdzv_job_record record;
+    nsec_t asked_at;     /* when it was asked for */
+    struct list waiters; /* who is to be called at the end */
+};
+
+struct waiter {
+    struct list link; /* in the save's */
+    jobs_done_fn done;
+    void *ctx; /* pins */
+};
+
 static void begin_serving(struct job *job)
 {
     job->is_unsaved = false;
@@ -64,8 +88,10 @@ static void on_saved(void *ctx, const struct store_answer *a)
     struct job_network *n = job->network;
     struct record_save *s = TAKE_PTR(job->save);
     nsec_t now = n->env->clock();
+    struct waiter *w;
+    struct waiter *tmp;
 
-    if (s->is_in_vain)
+    if (job->is_save_in_vain)
         job->is_unsaved = false;
     else if (a->r == 0)
         apply_record(job, s, now);
@@ -75,7 +101,13 @@ static void on_saved(void *ctx, const struct store_answer *a)
          */
         job_network_free_job(job);
     job_network_sweep(n, now);
-    record_save_free(s, a->r > 0 ? -EIO : a->r, a->e);
+    /* Who is called may ask for the same job at once. */
+    list_foreach_safe(w, tmp, &s->waiters, link) {
+        list_remove(&w->link);
+        w->done(w->ctx, a->r > 0 ? -EIO : a->r, a->e);
+        free(w);
+    }
+    free(s);
 }
 
 /* Have the record stored. The job changes when that is done. 0 or negative errno with words. */
@@ -83,7 +115,7 @@ static int save(struct job *job, enum record_save_kind kind, const struct rdzv_j
     nsec_t now, struct err *e)
 {
     _cleanup_(freep) char *text = rdzv_job_encode(record);
-    struct record_save *s = record_save_new(kind, record, now);
+    struct record_save *s = calloc(1, sizeof(*s));
     char key[RDZV_KEY_MAX];
     struct store_op ops[2] = {{.kind = STORE_OP_PUT,
         .key = rdzv_key_of_job(key, job->network->name, job->name),
@@ -103,7 +135,10 @@ static int save(struct job *job, enum record_save_kind kind, const struct rdzv_j
     }
     /* A job of the name that was forgotten may be about to be deleted. */
     change_queue_forget(&job->network->queue, key);
+    *s = (struct record_save){.kind = kind, .record = *record, .asked_at = now};
+    list_init(&s->waiters);
     job->save = s;
+    job->is_save_in_vain = false;
     return 0;
 }
 
@@ -257,11 +292,17 @@ static int leave(struct job *job, const struct ip_addr *who, nsec_t now, struct 
  */
 int job_runs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
 {
+    struct waiter *w;
+
     if (!job || !job->save)
         return 0;
-    return record_save_wait(job->save, done, ctx) == 0
-               ? JOBS_E_AGAIN
-               : err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
+    w->done = done;
+    w->ctx = ctx;
+    list_add_tail(&job->save->waiters, &w->link);
+    return JOBS_E_AGAIN;
 }
 
 int job_runs_join(struct job_network *n, const char *name, const char *member, const char *broken,

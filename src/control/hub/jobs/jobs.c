@@ -319,6 +319,33 @@ static void on_page(void *ctx, const struct store_answer *a)
     free(x);
 }
 
+/* Is nothing of the network on its way to the store? */
+static bool may_clear(const struct job_network *n)
+{
+    const struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        if (job->save)
+            return false;
+    }
+    return n->queue.sent_at == 0;
+}
+
+/* Forget everything in memory, and nothing in the store. The network has no process. */
+static void clear_network(struct job_network *n)
+{
+    struct job *job;
+    struct job *tmp;
+
+    list_foreach_safe(job, tmp, &n->jobs, link)
+        job_network_free_job(job);
+    change_queue_deinit(&n->queue);
+    change_queue_init(&n->queue, n->env->seed);
+    n->totals = (struct blob_totals){0};
+    n->upload = (struct blob_upload){0};
+    str_deinit(&n->to_process);
+}
+
 bool jobs_load(struct jobs *jobs, const char *network, nsec_t now)
 {
     struct job_network *n = job_network_find(&jobs->networks, network);
@@ -330,18 +357,28 @@ bool jobs_load(struct jobs *jobs, const char *network, nsec_t now)
         return true;
     if (!n && (n = job_network_get(&jobs->networks, &jobs->env, network)))
         n->is_foreign = true;
-    if (!n || n->is_loading || !job_network_may_clear(n))
+    if (!n || n->is_loading || !may_clear(n))
         return false;
     x = calloc(1, sizeof(*x));
     if (!x)
         return false;
-    job_network_clear(n);
+    clear_network(n);
     x->jobs = jobs;
     x->network = n;
     (void)snprintf(x->prefix, sizeof(x->prefix), "%s%s/", RDZV_KEY_PREFIX, network);
     n->is_loading = true;
     read_page(x);
     return false;
+}
+
+/* Close the ports of all jobs; from now on nothing is served. */
+static void end_service(struct job_network *n)
+{
+    struct job *job;
+
+    n->is_served = false;
+    list_foreach(job, &n->jobs, link)
+        job_ports_close(&job->ports);
 }
 
 void jobs_drop(struct jobs_service *s)
@@ -351,7 +388,7 @@ void jobs_drop(struct jobs_service *s)
     if (!served)
         return;
     job_host_kill(&served->host);
-    job_network_end_service(served->host.network);
+    end_service(served->host.network);
     served->host.network->is_foreign = true;
     served->service = NULL;
     s->served = NULL;
@@ -360,6 +397,24 @@ void jobs_drop(struct jobs_service *s)
 uint64_t jobs_fence(const struct jobs_service *s)
 {
     return s->served ? s->served->host.network->fence_revision : 0;
+}
+
+/* Open the ports of all jobs. @place: borrowed; its name is the network's. */
+static void serve_network(struct job_network *n, const struct jobs_place *place)
+{
+    struct job *job;
+
+    n->is_served = true;
+    (void)snprintf(n->interface, sizeof(n->interface), "%s", place->interface);
+    n->address4 = place->address4;
+    n->address6 = place->address6;
+    (void)snprintf(n->fence, sizeof(n->fence), "%s", place->fence ? place->fence : "");
+    n->fence_revision = place->fence_revision;
+    n->epoch = place->epoch;
+    list_foreach(job, &n->jobs, link) {
+        if (job_exists(job))
+            job_network_open_ports(job);
+    }
 }
 
 int jobs_open(
@@ -377,7 +432,7 @@ int jobs_open(
     served->service = s;
     served->host.n_members = 0;
     served->admits_own = false;
-    job_network_serve(served->host.network, place);
+    serve_network(served->host.network, place);
     job_runs_make_default(served->host.network, now);
     served->host.start_at = now;
     return 0;
@@ -395,7 +450,7 @@ void jobs_close(struct jobs_service *s, bool is_removed)
     } else {
         job_host_stop(&served->host);
     }
-    job_network_end_service(served->host.network);
+    end_service(served->host.network);
     served->service = NULL;
     s->served = NULL;
 }
@@ -428,11 +483,26 @@ void jobs_add_member(struct jobs_service *s, const struct ip_addr *address)
         admit_own(s->served, true);
 }
 
+/* The hub's machine is the member with this address; none: it is none any more. Its programs then
+ * reach the ports of all jobs. */
+static void set_own_member(struct job_network *n, const struct ip_addr *address)
+{
+    struct job *job;
+
+    if (ip_addr_equal(&n->own_member, address))
+        return;
+    n->own_member = *address;
+    list_foreach(job, &n->jobs, link) {
+        if (n->is_served && job_exists(job))
+            job_network_open_ports(job);
+    }
+}
+
 void jobs_set_own_member(struct jobs_service *s, const struct ip_addr *address)
 {
     if (!s->served)
         return;
-    job_network_set_own_member(s->served->host.network, address);
+    set_own_member(s->served->host.network, address);
     admit_own(s->served, !ip_addr_is_none(address));
 }
 

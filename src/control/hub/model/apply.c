@@ -238,6 +238,16 @@ static void put_damaged_edge(
         m->listener.broken(m->listener.ctx, "", &e);
 }
 
+/* Take the edge out of the index and of its nodes' lists. Its ends still point to the nodes. */
+static void unlink_edge(struct model_network *net, struct model_edge *edge)
+{
+    keys_remove(&net->edges, &edge->keyed);
+    list_remove(&edge->change.link);
+    for (unsigned i = 0; i < 2; i++)
+        if (edge->ends[i].node)
+            list_remove(&edge->ends[i].link);
+}
+
 static void delete_edge(struct model *m, struct model_network *net, const char *name)
 {
     struct keyed *k = keys_find(&net->edges, name);
@@ -248,7 +258,7 @@ static void delete_edge(struct model *m, struct model_network *net, const char *
         return;
     edge = container_of(k, struct model_edge, keyed);
     before = edge->spec.path;
-    model__unlink_edge(net, edge);
+    unlink_edge(net, edge);
     edge->spec.path = EDGE_PATH_AUTO;
     m->listener.edge_changed(m->listener.ctx, edge, before);
     model__free_edge(edge);

@@ -379,15 +379,6 @@ int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct mo
     return 0;
 }
 
-void model__unlink_edge(struct model_network *net, struct model_edge *edge)
-{
-    keys_remove(&net->edges, &edge->keyed);
-    list_remove(&edge->change.link);
-    for (unsigned i = 0; i < 2; i++)
-        if (edge->ends[i].node)
-            list_remove(&edge->ends[i].link);
-}
-
 void model__free_edge(struct model_edge *edge)
 {
     list_remove(&edge->change.link);

@@ -34,10 +34,6 @@ int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct mo
  * before. */
 void model__link_edge(struct model_network *net, struct model_edge *edge);
 
-/** model__unlink_edge() - take the edge out of the index and of its nodes' lists. Its ends still
- * point to the nodes. */
-void model__unlink_edge(struct model_network *net, struct model_edge *edge);
-
 /** model__free_edge() - free an edge that is in no index any more. */
 void model__free_edge(struct model_edge *edge);
 

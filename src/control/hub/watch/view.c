@@ -84,19 +84,6 @@ bool view_can_see(const struct model_node *self, const struct model_node *other)
     return self == other || other->spec.hub || self->spec.hub || model_may_talk(self, other);
 }
 
-bool view_sees_all(const struct model_node *self)
-{
-    const struct model_edge_end *end;
-
-    if (self->spec.hub)
-        return true;
-    list_foreach(end, &self->edges, link) {
-        if (end->edge->spec.path == EDGE_PATH_OFF)
-            return false;
-    }
-    return true;
-}
-
 /* Is an object of another kind than Node in view? The hub's own node sees all of them. */
 static bool can_see_object(const struct model_node *self, const struct object *o)
 {

@@ -31,10 +31,6 @@ uint64_t view_revision(const struct model_network *net);
 /** view_can_see() - may @self see @other? It sees itself, the hub, and each node it may talk to. */
 bool view_can_see(const struct model_node *self, const struct model_node *other);
 
-/** view_sees_all() - does @self see all nodes of its network, those that are yet to come included?
- * False only if one of its edges is off. */
-bool view_sees_all(const struct model_node *self);
-
 /**
  * view_snapshot() - the "snapshot" event of a node
  * @ret:	gives; to be released with view_parts_deinit()

@@ -156,6 +156,21 @@ static bool shared_text(
     return true;
 }
 
+/* Does @self see all nodes of its network, those that are yet to come included?
+ * False only if one of its edges is off. */
+static bool sees_all(const struct model_node *self)
+{
+    const struct model_edge_end *end;
+
+    if (self->spec.hub)
+        return true;
+    list_foreach(end, &self->edges, link) {
+        if (end->edge->spec.path == EDGE_PATH_OFF)
+            return false;
+    }
+    return true;
+}
+
 /* Tell the watch of the next changes, as all others or in its own way. */
 static void pull_once(struct watch *wt, nsec_t now)
 {
@@ -171,7 +186,7 @@ static void pull_once(struct watch *wt, nsec_t now)
         return;
     if (changes.end == 0)
         changes.end = view_revision(node->net);
-    if (view_sees_all(node) && !view_are_special(&changes, node))
+    if (sees_all(node) && !view_are_special(&changes, node))
         ok = shared_text(&changes, before, wt->cursor, &l);
     else
         ok = view_tell(&changes, node, &l);

@@ -80,18 +80,6 @@ void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t see
     list_init(&jobs->all);
 }
 
-struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number)
-{
-    struct rdzv_job *job;
-
-    /* O(jobs): a network has at most 256, and the hub does not ask often. */
-    list_foreach(job, &jobs->all, link) {
-        if (job->number == number)
-            return job;
-    }
-    return NULL;
-}
-
 struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m, nsec_t now)
 {
     struct rdzv_job *job = m->len <= NAME_MAX_LEN ? calloc(1, sizeof(*job)) : NULL;
@@ -207,37 +195,6 @@ void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2
 void rdzv_job_note_expiry(struct rdzv_job *job)
 {
     job->jobs->expires_at = nsec_min(heap_due(&job->etcd2.nodes.ttls), job->jobs->expires_at);
-}
-
-void rdzv_job_tell_facts(struct rdzv_job *job, nsec_t now)
-{
-    struct rdzv_wire m = {.type = RDZV_WIRE_FACTS,
-        .job = job->number,
-        .run = job->run,
-        .quiet_ms = (uint64_t)((now - job->heard_at) / NSEC_PER_MSEC),
-        .n_keys = job->quota.entries - job->when_empty.entries,
-        .n_bytes = job->quota.bytes - job->when_empty.bytes,
-        .n_refused = job->quota.n_refused};
-    struct rdzv_conn *c;
-
-    if (!job->has_updates && job->heard_at == job->reported_heard_at &&
-        job->quota.n_refused == job->reported_refused)
-        return;
-    list_foreach(c, &job->conns, link) {
-        m.n_connections++;
-        if (m.n_members == 0)
-            m.address = c->from;
-        if (m.n_members < 2 && (m.n_members == 0 || !ip_addr_equal(&m.address, &c->from)))
-            m.n_members++;
-    }
-    job->has_updates = false;
-    job->reported_heard_at = job->heard_at;
-    job->reported_refused = job->quota.n_refused;
-    if (job->quota.last_refusal) {
-        m.data = (const uint8_t *)job->quota.last_refusal;
-        m.len = strlen(job->quota.last_refusal);
-    }
-    rdzv_link_say(job->jobs->save->link, &m);
 }
 
 /* ==== members' connections =================================================================== */
@@ -398,16 +355,6 @@ void rdzv_conn_hang_up(struct rdzv_conn *c)
         c->protocol->end(c);
     else
         rdzv_conn_close(c);
-}
-
-void rdzv_conn_complain(struct rdzv_conn *c, const char *why)
-{
-    char text[IP_ADDR_TEXT_MAX];
-
-    c->conns->n_hung_up++;
-    log_limited(&c->conns->limit, clock_now(), LOG_LEVEL_INFO,
-        "a connection of %s to job \"%s\" is ended: %s", ip_addr_format(&c->from, text),
-        c->job->name, why);
 }
 
 /* Has its member no more silent ones than others in the job? */

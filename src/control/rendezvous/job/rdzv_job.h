@@ -70,9 +70,6 @@ struct rdzv_job {
 /** rdzv_jobs_init() - no jobs; @seed: random, unknown to strangers. */
 void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t seed);
 
-/** rdzv_jobs_find() - lends the job of that number; NULL if there is none. */
-struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number);
-
 /** rdzv_jobs_flush() - send all changes to the hub: before an answer, and at the end of each turn.
  */
 void rdzv_jobs_flush(struct rdzv_jobs *jobs);
@@ -95,10 +92,6 @@ void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now);
 /** rdzv_job_note_expiry() - note when its tree's next node ends, after the tree may have changed.
  */
 void rdzv_job_note_expiry(struct rdzv_job *job);
-
-/** rdzv_job_tell_facts() - tell the hub the job's facts, RDZV_WIRE_FACTS, if it does not know some.
- */
-void rdzv_job_tell_facts(struct rdzv_job *job, nsec_t now);
 
 /*
  * Members' connections to jobs, whatever protocol they speak.
@@ -200,9 +193,6 @@ void rdzv_conn_poll(struct rdzv_conn *c, int events, uv_poll_cb cb);
 
 /** rdzv_conn_hang_up() - end a connection, which is freed in a later turn. Idempotent. */
 void rdzv_conn_hang_up(struct rdzv_conn *c);
-
-/** rdzv_conn_complain() - before it is ended: count that, and log why, at a limited rate. */
-void rdzv_conn_complain(struct rdzv_conn *c, const char *why);
 
 /** rdzv_conn_detach() - take it off its job: the first step of its end. Idempotent. */
 void rdzv_conn_detach(struct rdzv_conn *c);

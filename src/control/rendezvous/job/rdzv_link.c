@@ -152,6 +152,12 @@ static void say_piece(struct rdzv_save *s, struct rdzv_wire *m, const uint8_t *p
     rdzv_link_say(s->link, m);
 }
 
+/* How many pieces a blob of @len bytes has; at least 1. */
+static unsigned count_pieces(size_t len)
+{
+    return len <= RDZV_CHUNK ? 1 : (unsigned)((len + RDZV_CHUNK - 1) / RDZV_CHUNK);
+}
+
 void rdzv_save_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
     const void *name, size_t name_len, const void *p, size_t len)
 {
@@ -160,7 +166,7 @@ void rdzv_save_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_k
         .run = run,
         .kind = (uint8_t)kind,
         .hash = rdzv_hash_of(name, name_len),
-        .n_pieces = (uint16_t)rdzv_pieces(len)};
+        .n_pieces = (uint16_t)count_pieces(len)};
 
     /* The first piece is sent last: see rdzv_wire.h. */
     for (m.piece = 1; m.piece < m.n_pieces; m.piece++)

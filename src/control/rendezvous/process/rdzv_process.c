@@ -353,6 +353,38 @@ static void arm_ttl(struct process *p)
 
 /* ---- what the hub is told ------------------------------------------------------------------- */
 
+/* Tell the hub the job's facts, RDZV_WIRE_FACTS, if it does not know some. */
+static void tell_facts(struct rdzv_job *job, nsec_t now)
+{
+    struct rdzv_wire m = {.type = RDZV_WIRE_FACTS,
+        .job = job->number,
+        .run = job->run,
+        .quiet_ms = (uint64_t)((now - job->heard_at) / NSEC_PER_MSEC),
+        .n_keys = job->quota.entries - job->when_empty.entries,
+        .n_bytes = job->quota.bytes - job->when_empty.bytes,
+        .n_refused = job->quota.n_refused};
+    struct rdzv_conn *c;
+
+    if (!job->has_updates && job->heard_at == job->reported_heard_at &&
+        job->quota.n_refused == job->reported_refused)
+        return;
+    list_foreach(c, &job->conns, link) {
+        m.n_connections++;
+        if (m.n_members == 0)
+            m.address = c->from;
+        if (m.n_members < 2 && (m.n_members == 0 || !ip_addr_equal(&m.address, &c->from)))
+            m.n_members++;
+    }
+    job->has_updates = false;
+    job->reported_heard_at = job->heard_at;
+    job->reported_refused = job->quota.n_refused;
+    if (job->quota.last_refusal) {
+        m.data = (const uint8_t *)job->quota.last_refusal;
+        m.len = strlen(job->quota.last_refusal);
+    }
+    rdzv_link_say(job->jobs->save->link, &m);
+}
+
 static void on_facts(uv_timer_t *timer)
 {
     struct process *p = container_of(timer, struct process, facts);
@@ -362,7 +394,7 @@ static void on_facts(uv_timer_t *timer)
     p->jobs.has_updates = false;
     list_foreach(job, &p->jobs.all, link) {
         if (job->has_updates)
-            rdzv_job_tell_facts(job, now);
+            tell_facts(job, now);
     }
 }
 
@@ -398,6 +430,19 @@ static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wi
         listen_add(p, job, fd);
         rdzv_job_note_expiry(job);
     }
+}
+
+/* Lends the job of that number; NULL if there is none. */
+static struct rdzv_job *find_job(struct rdzv_jobs *jobs, uint32_t number)
+{
+    struct rdzv_job *job;
+
+    /* O(jobs): a network has at most 256, and the hub does not ask often. */
+    list_foreach(job, &jobs->all, link) {
+        if (job->number == number)
+            return job;
+    }
+    return NULL;
 }
 
 static void on_message(void *ctx, const struct rdzv_wire *m, int fd)
@@ -436,7 +481,7 @@ static void on_message(void *ctx, const struct rdzv_wire *m, int fd)
     case RDZV_WIRE_LISTENER:
     case RDZV_WIRE_CLEAR:
     case RDZV_WIRE_FORGET:
-        job = rdzv_jobs_find(&p->jobs, m->job);
+        job = find_job(&p->jobs, m->job);
         if (job)
             on_job(p, job, m, fd);
         else if (fd >= 0)
@@ -470,7 +515,7 @@ static void on_tick(uv_timer_t *timer)
     rdzv_conns_hang_up_silent(&p->conns, now);
     etcd2_http_tick(&p->http, now);
     list_foreach(job, &p->jobs.all, link)
-        rdzv_job_tell_facts(job, now);
+        tell_facts(job, now);
     rdzv_link_say(&p->link, &(struct rdzv_wire){.type = RDZV_WIRE_COUNTS,
                                 .n_connections = p->conns.admission.n,
                                 .n_store_requests = p->tcpstore.n_requests,

@@ -134,6 +134,17 @@ static const char *words_of(int r)
     return "it asks for what is not there, or is no number";
 }
 
+/* Before a connection is ended: count that, and log why, at a limited rate. */
+static void complain(struct rdzv_conn *c, const char *why)
+{
+    char text[IP_ADDR_TEXT_MAX];
+
+    c->conns->n_hung_up++;
+    log_limited(&c->conns->limit, clock_now(), LOG_LEVEL_INFO,
+        "a connection of %s to job \"%s\" is ended: %s", ip_addr_format(&c->from, text),
+        c->job->name, why);
+}
+
 /* Handles the first request of @len bytes at @p. 0: it had @ret_used bytes; TCPSTORE_E_MORE: it is
  * not complete; TCPSTORE_E_BAD: end the connection. */
 static int handle_one(struct tcpstore_conn *tc, const uint8_t *p, size_t len, size_t *ret_used)
@@ -146,9 +157,8 @@ static int handle_one(struct tcpstore_conn *tc, const uint8_t *p, size_t len, si
         tc->in_need = used;
     if (r == TCPSTORE_E_BAD) {
         rdzv_quota_refuse(&tc->c->job->quota, "a request was too long");
-        rdzv_conn_complain(tc->c,
-            "that is no request, or a key over 8 KiB, a value over 8 MiB, or a request "
-            "over 16 MiB or of more than 16384 keys");
+        complain(tc->c, "that is no request, or a key over 8 KiB, a value over 8 MiB, or a request "
+                        "over 16 MiB or of more than 16384 keys");
     }
     if (r != 0)
         return r;
@@ -156,7 +166,7 @@ static int handle_one(struct tcpstore_conn *tc, const uint8_t *p, size_t len, si
     r = tcpstore_server_handle(&tc->c->job->tcpstore, &tc->client, &rq);
     *ret_used = used;
     if (r != 0)
-        rdzv_conn_complain(tc->c, words_of(r));
+        complain(tc->c, words_of(r));
     return r == 0 ? 0 : TCPSTORE_E_BAD;
 }
 
@@ -206,7 +216,7 @@ static bool make_space(struct tcpstore_conn *tc, size_t len)
         in = realloc(tc->in, cap);
     if (!in) {
         rdzv_quota_refuse(quota, "the job or its network is full");
-        rdzv_conn_complain(tc->c, words_of(TCPSTORE_SERVER_E_FULL));
+        complain(tc->c, words_of(TCPSTORE_SERVER_E_FULL));
         return false;
     }
     rdzv_quota_take(quota, cap - tc->in_cap, 0);

@@ -50,27 +50,6 @@ void rdzv_buf_add(struct rdzv_buf *s, const void *p, size_t len)
     s->len += len;
 }
 
-struct rdzv_buf *rdzv_buf_grow(struct rdzv_buf *s, struct rdzv_quota *quota, size_t len, size_t max)
-{
-    size_t need = (s ? s->len : 0) + len;
-    size_t cap = s && 2 * s->cap > need ? 2 * s->cap : need;
-    struct rdzv_buf *bigger;
-
-    if (s && need <= s->cap)
-        return s;
-    if (cap > max)
-        cap = max;
-    bigger = rdzv_buf_new(quota, cap);
-    if (!bigger && cap > need)
-        bigger = rdzv_buf_new(quota, need);
-    if (!bigger)
-        return NULL;
-    if (s)
-        rdzv_buf_add(bigger, s->b, s->len);
-    rdzv_buf_unref(s);
-    return bigger;
-}
-
 /* ==== blobs, with a checksum in front ======================================================== */
 
 #define MARK       0xb5

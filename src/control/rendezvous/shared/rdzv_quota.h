@@ -137,18 +137,6 @@ struct rdzv_buf *rdzv_buf_unref(struct rdzv_buf *s);
 /** rdzv_buf_add() - append @len bytes, for which there is room. */
 void rdzv_buf_add(struct rdzv_buf *s, const void *p, size_t len);
 
-/**
- * rdzv_buf_grow() - make room for @len bytes more
- * @s:	the caller's reference, which passes to the result; may be NULL
- * @max:	most room that is made
- *
- * The room is doubled, so that n appends of one byte copy about n bytes in all.
- *
- * Return: @s or another; NULL: no room or no memory, and @s is as it was.
- */
-struct rdzv_buf *rdzv_buf_grow(
-    struct rdzv_buf *s, struct rdzv_quota *quota, size_t len, size_t max);
-
 /*
  * A blob on its way to the disk and back, with a checksum in front. Pure.
  *

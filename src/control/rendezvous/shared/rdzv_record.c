@@ -99,11 +99,6 @@ const char *rdzv_key_of_piece(
     return buf;
 }
 
-unsigned rdzv_pieces(size_t len)
-{
-    return len <= RDZV_CHUNK ? 1 : (unsigned)((len + RDZV_CHUNK - 1) / RDZV_CHUNK);
-}
-
 /* ---- values --------------------------------------------------------------------------------- */
 
 /* The JSON text of @words and, behind them, the bytes in base64. */

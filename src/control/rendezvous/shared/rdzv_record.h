@@ -108,9 +108,6 @@ const char *rdzv_key_of_blob(char buf[static RDZV_KEY_MAX], enum rdzv_key_kind k
 const char *rdzv_key_of_piece(
     char buf[static RDZV_KEY_MAX], const char *first, char slot, unsigned piece);
 
-/** rdzv_pieces() - how many pieces a blob of @len bytes has; at least 1. */
-unsigned rdzv_pieces(size_t len);
-
 /** rdzv_piece_encode() - @len bytes, at most RDZV_CHUNK, as a value; free(). NULL: no memory. */
 char *rdzv_piece_encode(const void *p, size_t len);
 

@@ -208,6 +208,36 @@ int tcpstore_entry_put(
     return 0;
 }
 
+/*
+ * Make room for @len bytes more
+ * @s:	the caller's reference, which passes to the result; may be NULL
+ * @max:	most room that is made
+ *
+ * The room is doubled, so that n appends of one byte copy about n bytes in all.
+ *
+ * Return: @s or another; NULL: no room or no memory, and @s is as it was.
+ */
+static struct rdzv_buf *grow(struct rdzv_buf *s, struct rdzv_quota *quota, size_t len, size_t max)
+{
+    size_t need = (s ? s->len : 0) + len;
+    size_t cap = s && 2 * s->cap > need ? 2 * s->cap : need;
+    struct rdzv_buf *bigger;
+
+    if (s && need <= s->cap)
+        return s;
+    if (cap > max)
+        cap = max;
+    bigger = rdzv_buf_new(quota, cap);
+    if (!bigger && cap > need)
+        bigger = rdzv_buf_new(quota, need);
+    if (!bigger)
+        return NULL;
+    if (s)
+        rdzv_buf_add(bigger, s->b, s->len);
+    rdzv_buf_unref(s);
+    return bigger;
+}
+
 int tcpstore_entry_append(
     struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value)
 {
@@ -217,11 +247,11 @@ int tcpstore_entry_append(
         return en->has_value ? 0 : tcpstore_entry_put(ts, en, value);
     if (tcpstore_entry_value(en).len + value.len > TCPSTORE_VALUE_MAX)
         return TCPSTORE_SERVER_E_LONG;
-    s = rdzv_buf_grow(en->value, ts->quota, value.len, TCPSTORE_VALUE_MAX);
+    s = grow(en->value, ts->quota, value.len, TCPSTORE_VALUE_MAX);
     if (!s)
         return TCPSTORE_SERVER_E_FULL;
     rdzv_buf_add(s, value.p, value.len);
-    /* rdzv_buf_grow() has taken the entry's reference. */
+    /* grow() has taken the entry's reference. */
     en->value = NULL;
     set_value(ts, en, s);
     note_unsaved(ts, en);

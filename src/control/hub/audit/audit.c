@@ -478,79 +478,37 @@ static uint64_t next_number(const struct audit *a)
     return (a->last > revision ? a->last : revision) + 1;
 }
 
-void audit_release(struct audit_commit *c)
-{
-    free(c->ops);
-    c->ops = NULL;
-}
-
-void audit_dropped(struct audit_commit *c)
-{
-    for (size_t i = 0; c->entries && i < c->entries->n; i++)
-        free(c->entries->values[i]);
-    free(c->entries);
-    c->entries = NULL;
-}
-
-/* Make one commit of @ops and the entries that @c has, without handing it over. On failure @c is
- * empty. */
-static int put_together(struct audit *a, const struct store_op *ops, size_t n_ops,
-    struct audit_commit *c, struct err *e)
-{
-    struct audit_entries *en = c->entries;
-
-    c->ops = calloc(n_ops + en->n + 1, sizeof(*c->ops));
-    if (c->ops && n_ops > 0)
-        memcpy(c->ops, ops, n_ops * sizeof(*ops));
-    if (!c->ops || write_entries(a, en, next_number(a), c->ops + n_ops) != 0) {
-        audit_release(c);
-        audit_dropped(c);
-        return err_set(e, -ENOMEM, "no memory for the audit log");
-    }
-    c->n_ops = n_ops + en->n;
-    if (en->n > 0)
-        a->last = c->number = next_number(a);
-    return 0;
-}
-
-void audit_settled(struct audit *a, struct audit_commit *c, bool is_done)
-{
-    for (size_t i = 0; is_done && i < c->entries->n; i++) {
-        const struct audit_record *record = &c->entries->records[i];
-
-        audit_rings_add(&a->rings[record->kind], record->network, record->id);
-        a->n[record->kind]++;
-        a->n_written[record->kind]++;
-    }
-    audit_dropped(c);
-    a->settled = c->number > a->settled ? c->number : a->settled;
-}
-
-/* A commit on its way that holds entries only. */
+/* A commit on its way. */
 struct sending {
     struct audit *audit; /* pins */
-    struct audit_commit commit;
-    size_t n_refusals;  /* its first entries, to be put back; 0: it is of another kind */
-    uint64_t n_lost;    /* with them */
-    store_done_fn done; /* NULL: nobody */
-    void *ctx;          /* pins */
+    uint64_t number;     /* of its entries; 0: there are none */
+    size_t n_refusals;   /* its first entries, to be put back; 0: it is of another kind */
+    uint64_t n_lost;     /* with them */
+    store_done_fn done;  /* NULL: nobody */
+    void *ctx;           /* pins */
+    struct audit_entries entries;
 };
 
 /* Without entries yet. NULL with words: no memory. */
-static struct sending *sending_new(struct audit *a, struct err *e)
+static struct sending *sending_new(struct audit *a, store_done_fn done, void *ctx, struct err *e)
 {
     struct sending *s = calloc(1, sizeof(*s));
 
-    if (s) {
-        s->audit = a;
-        s->commit.entries = calloc(1, sizeof(*s->commit.entries));
-    }
-    if (!s || !s->commit.entries) {
-        free(s);
+    if (!s) {
         (void)err_set(e, -ENOMEM, "no memory for the audit log");
         return NULL;
     }
+    s->audit = a;
+    s->done = done;
+    s->ctx = ctx;
     return s;
+}
+
+static void sending_free(struct sending *s)
+{
+    for (size_t i = 0; i < s->entries.n; i++)
+        free(s->entries.values[i]);
+    free(s);
 }
 
 static void put_back(struct audit *a, const struct sending *s);
@@ -568,25 +526,40 @@ static void on_sent(void *ctx, const struct store_answer *answer)
             a->failure = *answer->e;
         }
     }
-    audit_settled(a, &s->commit, answer->r == 0);
+    for (size_t i = 0; answer->r == 0 && i < s->entries.n; i++) {
+        const struct audit_record *record = &s->entries.records[i];
+
+        audit_rings_add(&a->rings[record->kind], record->network, record->id);
+        a->n[record->kind]++;
+        a->n_written[record->kind]++;
+    }
+    a->settled = s->number > a->settled ? s->number : a->settled;
     if (s->done)
         s->done(s->ctx, answer);
-    free(s);
+    sending_free(s);
 }
 
-/* @s: taken, also on failure. */
-static int send_entries(struct sending *s, nsec_t now, struct err *e)
+/* Commit @ops with the entries that @s has, which is taken, also on failure. */
+static int send_entries(
+    struct sending *s, const struct store_op *ops, size_t n_ops, nsec_t now, struct err *e)
 {
-    int r = put_together(s->audit, NULL, 0, &s->commit, e);
+    struct audit *a = s->audit;
+    size_t n_all = n_ops + s->entries.n;
+    _cleanup_(freep) struct store_op *all = calloc(n_all + 1, sizeof(*all));
+    uint64_t number = next_number(a);
+    int r = -ENOMEM;
 
-    if (r == 0) {
-        r = store_commit(s->audit->store, s->commit.ops, s->commit.n_ops, now, on_sent, s, e);
-        audit_release(&s->commit);
+    if (all && n_ops > 0)
+        memcpy(all, ops, n_ops * sizeof(*ops));
+    if (all && write_entries(a, &s->entries, number, all + n_ops) == 0) {
+        if (s->entries.n > 0)
+            a->last = s->number = number;
+        r = store_commit(a->store, all, n_all, now, on_sent, s, e);
+    } else {
+        (void)err_set(e, r, "no memory for the audit log");
     }
-    if (r != 0) {
-        audit_dropped(&s->commit);
-        free(s);
-    }
+    if (r != 0)
+        sending_free(s);
     return r;
 }
 
@@ -625,31 +598,30 @@ static void describe(
     }
 }
 
-int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
-    struct audit_commit *ret, struct err *e)
+int audit_commit(struct audit *a, const struct store_op *ops, size_t n_ops, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e)
 {
-    *ret = (struct audit_commit){.entries = calloc(1, sizeof(*ret->entries))};
-    if (!ret->entries)
-        return err_set(e, -ENOMEM, "no memory for the audit log");
-    describe(a, ops, n_ops, ret->entries);
-    return put_together(a, ops, n_ops, ret, e);
+    struct sending *s = sending_new(a, done, ctx, e);
+
+    if (!s)
+        return -ENOMEM;
+    describe(a, ops, n_ops, &s->entries);
+    return send_entries(s, ops, n_ops, now, e);
 }
 
 int audit_note(struct audit *a, const char *operation, const char *network, const char *object,
     nsec_t now, store_done_fn done, void *ctx, struct err *e)
 {
-    struct sending *s = sending_new(a, e);
+    struct sending *s = sending_new(a, done, ctx, e);
     struct audit_record *record;
 
     if (!s)
         return -ENOMEM;
-    record = add_entry(a, &a->by, s->commit.entries);
+    record = add_entry(a, &a->by, &s->entries);
     (void)snprintf(record->operation, sizeof(record->operation), "%s", operation);
     (void)snprintf(record->network, sizeof(record->network), "%s", network);
     (void)snprintf(record->object, sizeof(record->object), "%s", object);
-    s->done = done;
-    s->ctx = ctx;
-    return send_entries(s, now, e);
+    return send_entries(s, NULL, 0, now, e);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -732,7 +704,7 @@ static void put_back(struct audit *a, const struct sending *s)
         a->lost_since = a->wall();
     a->n_lost += s->n_lost;
     for (size_t i = 0; i < s->n_refusals; i++) {
-        const struct audit_record *record = &s->commit.entries->records[i];
+        const struct audit_record *record = &s->entries.records[i];
         struct audit_record *like = find_like(a, record);
 
         if (like) {
@@ -759,15 +731,15 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
     a->write_at = now + GATHER_FOR;
     if (!flush && budget < a->n_pending + 1)
         return 0;
-    s = sending_new(a, e);
+    s = sending_new(a, NULL, NULL, e);
     if (!s)
         return -ENOMEM;
-    s->n_refusals = s->commit.entries->n = a->n_pending;
-    memcpy(s->commit.entries->records, a->pending, a->n_pending * sizeof(*a->pending));
+    s->n_refusals = s->entries.n = a->n_pending;
+    memcpy(s->entries.records, a->pending, a->n_pending * sizeof(*a->pending));
     s->n_lost = a->n_lost;
-    add_lost(a, s->commit.entries);
-    n = s->commit.entries->n;
-    r = send_entries(s, now, e);
+    add_lost(a, &s->entries);
+    n = s->entries.n;
+    r = send_entries(s, NULL, 0, now, e);
     if (r != 0)
         return r;
     a->is_writing = true;

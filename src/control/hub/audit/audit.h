@@ -1,7 +1,7 @@
 /*
  * audit.h - the audit log: who changed what, and who was not allowed to.
  *
- * Theory of operation. model_commit() hands every commit to audit_prepare(), which finds in its
+ * Theory of operation. model_commit() hands every commit to audit_commit(), which finds in its
  * operations what somebody may want to know of later - networks, nodes, edges, join tokens and
  * admin tokens - and adds an entry for each to the very same commit. So whatever changes these
  * records has its entry, and a crash leaves both or neither. Who caused it is set around each
@@ -160,31 +160,9 @@ void audit_act_hub(struct audit *a);
 /** audit_token_id() - what a join token is called: the start of its hash, in hex. Returns @buf. */
 const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct token_hash *hash);
 
-/** A commit with the entries that tell of it. */
-struct audit_commit {
-    struct store_op *ops;          /* owns the array: the operations, and behind them the entries */
-    size_t n_ops;                  /* how many in all */
-    struct audit_entries *entries; /* owns, until it is settled or dropped */
-    uint64_t number;               /* of its entries; 0: there are none */
-};
-
-/**
- * audit_prepare() - @ops with the entries that tell of them, to be committed next and at once
- * @ret:	until audit_release(); @ops and what they point to are borrowed until then
- *
- * Return: 0 or negative errno with words, and then there is nothing to finish.
- */
-int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
-    struct audit_commit *ret, struct err *e);
-
-/** audit_release() - its operations are not needed any more; what else it says stays. */
-void audit_release(struct audit_commit *c);
-
-/** audit_settled() - the store has answered the commit. @is_done: it was committed. */
-void audit_settled(struct audit *a, struct audit_commit *c, bool is_done);
-
-/** audit_dropped() - in place of audit_settled(): the store has not taken the commit. */
-void audit_dropped(struct audit_commit *c);
+/** audit_commit() - store_commit() of @ops, with the entries that tell of them. Return: as that. */
+int audit_commit(struct audit *a, const struct store_op *ops, size_t n_ops, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e);
 
 /**
  * audit_note() - an entry about something that is not in the store, by itself

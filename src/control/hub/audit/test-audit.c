@@ -90,16 +90,28 @@ static int teardown(void **state)
     return 0;
 }
 
+/* The outcome of a commit. */
+struct outcome {
+    bool is_there;
+    int r;
+    size_t failed;
+};
+
+static void on_committed(void *ctx, const struct store_answer *a)
+{
+    *(struct outcome *)ctx = (struct outcome){true, a->r, a->failed};
+}
+
 static int commit_ops(struct fixture *f, const struct store_op *ops, size_t n, size_t *failed)
 {
-    struct audit_commit c;
-    int r = audit_prepare(&f->audit, ops, n, &c, &f->e);
+    struct outcome outcome = {.is_there = false};
 
-    assert_int_equal(r, 0);
-    r = store_now_commit(f->store, c.ops, c.n_ops, f->now, NULL, failed, &f->e);
-    audit_release(&c);
-    audit_settled(&f->audit, &c, r == 0);
-    return r;
+    assert_int_equal(audit_commit(&f->audit, ops, n, f->now, on_committed, &outcome, &f->e), 0);
+    store_wait(f->store);
+    assert_true(outcome.is_there);
+    if (failed)
+        *failed = outcome.failed;
+    return outcome.r;
 }
 
 /* Commit what @text says: "+key" puts, "-key" deletes, "?key" checks; separated by spaces. */

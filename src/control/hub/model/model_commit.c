@@ -37,66 +37,33 @@ static struct store_op *seal(const struct store_op *ops, size_t n_ops)
     return sealed;
 }
 
-int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
-    store_done_fn done, void *ctx, struct err *e)
+/* @audit: NULL: no log tells of it. */
+static int write_sealed(struct model *m, struct audit *audit, const struct store_op *ops,
+    size_t n_ops, nsec_t now, store_done_fn done, void *ctx, struct err *e)
 {
     struct store_op *sealed = seal(ops, n_ops);
-    int r = -ENOMEM;
+    int r;
 
-    if (sealed)
-        r = store_commit(m->store, sealed, n_ops, now, done, ctx, e);
+    if (!sealed)
+        r = err_set(e, -ENOMEM, "no memory for a commit");
+    else if (audit)
+        r = audit_commit(audit, sealed, n_ops, now, done, ctx, e);
     else
-        (void)err_set(e, r, "no memory for a commit");
+        r = store_commit(m->store, sealed, n_ops, now, done, ctx, e);
     free_values(sealed, n_ops);
     return r;
 }
 
-/* A commit on its way whose outcome the audit log is told. */
-struct reported {
-    struct audit *audit; /* pins */
-    struct audit_commit commit;
-    store_done_fn done; /* NULL: nobody */
-    void *ctx;          /* pins */
-};
-
-static void on_reported(void *ctx, const struct store_answer *a)
-{
-    struct reported *reported = ctx;
-
-    audit_settled(reported->audit, &reported->commit, a->r == 0);
-    if (reported->done)
-        reported->done(reported->ctx, a);
-    free(reported);
-}
-
-/* Commit the operations together with the entries of the audit log that tell of them. */
-static int commit_reported(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
     store_done_fn done, void *ctx, struct err *e)
 {
-    struct reported *reported = calloc(1, sizeof(*reported));
-    int r;
-
-    if (!reported)
-        return err_set(e, -ENOMEM, "no memory for a commit");
-    *reported = (struct reported){.audit = m->audit, .done = done, .ctx = ctx};
-    r = audit_prepare(m->audit, ops, n_ops, &reported->commit, e);
-    if (r == 0) {
-        r = model_store(
-            m, reported->commit.ops, reported->commit.n_ops, now, on_reported, reported, e);
-        audit_release(&reported->commit);
-    }
-    if (r != 0) {
-        audit_dropped(&reported->commit);
-        free(reported);
-    }
-    return r;
+    return write_sealed(m, NULL, ops, n_ops, now, done, ctx, e);
 }
 
 int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
     store_done_fn done, void *ctx, struct err *e)
 {
-    return m->audit ? commit_reported(m, ops, n_ops, now, done, ctx, e)
-                    : model_store(m, ops, n_ops, now, done, ctx, e);
+    return write_sealed(m, m->audit, ops, n_ops, now, done, ctx, e);
 }
 
 /* ---- what ends by itself -------------------------------------------------------------------- */

@@ -239,7 +239,7 @@ static bool put_first(
     if ((!old && totals->n_entries >= JOB_BLOBS_MAX) ||
         totals->n_bytes - old_len + len > JOB_BLOBS_BYTES_MAX)
         return false;
-    text = rdzv_head_encode(&head, m->data, m->len);
+    text = rdzv_piece_encode(&head, m->data, m->len);
     if (!text || blob_index_set(&b->index, &entry) != 0) {
         free(text);
         return true;
@@ -284,7 +284,7 @@ static bool put_piece(
         return put_first(b, m, u->slot, u->len, now);
     }
     (void)rdzv_key_of_piece(key, key_of(b, m->kind, &m->hash, first), u->slot, m->piece);
-    (void)change_queue_put(b->queue, key, rdzv_piece_encode(m->data, m->len), now);
+    (void)change_queue_put(b->queue, key, rdzv_piece_encode(NULL, m->data, m->len), now);
     u->next++;
     return true;
 }

@@ -98,8 +98,7 @@ static void read_piece(struct blob_read *read, const char *text)
     struct rdzv_wire m = read->m;
     size_t len = 0;
 
-    read->r = read->piece == 0 ? rdzv_head_decode(&head, buf, &len, text, &read->e)
-                               : rdzv_piece_decode(buf, &len, text, &read->e);
+    read->r = rdzv_piece_decode(read->piece == 0 ? &head : NULL, buf, &len, text, &read->e);
     if (read->r != 0)
         return;
     m.data = buf;

@@ -87,9 +87,9 @@ static void put_blob(struct fixture *f, const char *name, unsigned n_pieces, uns
     char key[RDZV_KEY_MAX];
 
     (void)rdzv_key_of_blob(first, RDZV_KEY_ENTRY, "net", "job", &hash);
-    put(f, first, rdzv_head_encode(&head, bytes, n_pieces > 1 ? RDZV_CHUNK : 10));
+    put(f, first, rdzv_piece_encode(&head, bytes, n_pieces > 1 ? RDZV_CHUNK : 10));
     for (unsigned i = 1; i < from; i++)
-        put(f, rdzv_key_of_piece(key, first, slot, i), rdzv_piece_encode(bytes, 100));
+        put(f, rdzv_key_of_piece(key, first, slot, i), rdzv_piece_encode(NULL, bytes, 100));
 }
 
 static void fill_store(struct fixture *f)

@@ -60,22 +60,6 @@ struct etcd2_node *etcd2_node_add(
                : NULL;
 }
 
-struct etcd2_node *etcd2_node_find(const struct etcd2_nodes *t, const char *path)
-{
-    char part[ETCD2_PATH_MAX + 1];
-    struct etcd2_node *n = t->root;
-    size_t len = 0;
-
-    while (n && !etcd2_path_is_root(path) && path[len] == '/') {
-        struct keyed *k;
-
-        len = etcd2_path_next(path, len, part);
-        k = keys_find(&n->children, part);
-        n = k ? etcd2_node_of(k) : NULL;
-    }
-    return n;
-}
-
 struct etcd2_text etcd2_node_value(const struct etcd2_node *n)
 {
     return n->value ? (struct etcd2_text){(const char *)n->value->b, n->value->len}
@@ -203,7 +187,16 @@ static struct etcd2_node *load_parents(struct etcd2_nodes *t, const char *path)
     return n;
 }
 
-int etcd2_record_decode(struct etcd2_record *ret, const void *p, size_t len, struct err *e)
+/* What a blob says: a node, or the index of the tree. The texts are borrowed from the blob. */
+struct record {
+    bool is_index;          /* it is the tree's, in @numbers[0]; else a node */
+    bool is_dir;            /* of a node */
+    uint64_t numbers[3];    /* of a node: created, modified, time to live; of the index: it, 0, 0 */
+    struct etcd2_text path; /* of a node; empty for the index */
+    struct etcd2_text value; /* of a file */
+};
+
+static int decode(struct record *ret, const void *p, size_t len, struct err *e)
 {
     const uint8_t *plain;
     size_t plain_len;
@@ -216,7 +209,7 @@ int etcd2_record_decode(struct etcd2_record *ret, const void *p, size_t len, str
         return result;
     r = reader_make(plain, plain_len);
     kind = reader_u8(&r);
-    *ret = (struct etcd2_record){
+    *ret = (struct record){
         .is_index = kind == BLOB_INDEX, .is_dir = kind == BLOB_DIR, .path = {.p = ""}};
     for (int i = 0; i < 3; i++) {
         reader_copy(&r, &le, sizeof(le));
@@ -234,7 +227,7 @@ int etcd2_record_decode(struct etcd2_record *ret, const void *p, size_t len, str
     return 0;
 }
 
-static int load_node(struct etcd2_nodes *t, const struct etcd2_record *rec, const char *path,
+static int load_node(struct etcd2_nodes *t, const struct record *rec, const char *path,
     size_t saved, struct etcd2_when when, struct err *e)
 {
     struct etcd2_node *parent = load_parents(t, path);
@@ -268,18 +261,27 @@ static int load_node(struct etcd2_nodes *t, const struct etcd2_record *rec, cons
     return 0;
 }
 
-int etcd2_node_load(struct etcd2_nodes *t, const struct etcd2_record *rec, size_t len,
-    struct etcd2_when when, struct err *e)
+int etcd2_node_load(struct etcd2_nodes *t, const void *p, size_t len, const struct rdzv_hash *hash,
+    struct etcd2_when when, uint64_t *ret_index, struct err *e)
 {
     char path[ETCD2_PATH_MAX + 1];
     char clean[ETCD2_PATH_MAX + 1];
+    struct record rec;
+    int r = decode(&rec, p, len, e);
 
-    memcpy(path, rec->path.p, rec->path.len);
-    path[rec->path.len] = '\0';
-    if (strlen(path) != rec->path.len || !etcd2_path_clean(path, clean) ||
-        strcmp(path, clean) != 0 || rec->path.len < 2)
+    if (r == 0)
+        r = rdzv_hash_check(hash, rec.path.p, rec.path.len, e);
+    if (r != 0)
+        return r;
+    *ret_index = rec.is_index ? rec.numbers[0] : 0;
+    if (rec.is_index)
+        return 0;
+    memcpy(path, rec.path.p, rec.path.len);
+    path[rec.path.len] = '\0';
+    if (strlen(path) != rec.path.len || !etcd2_path_clean(path, clean) ||
+        strcmp(path, clean) != 0 || rec.path.len < 2)
         return err_set(e, -EINVAL, "a node of an etcd tree without a path");
-    return load_node(t, rec, path, len, when, e);
+    return load_node(t, &rec, path, len, when, e);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

@@ -126,9 +126,6 @@ struct etcd2_node *etcd2_node_add(struct etcd2_nodes *t, struct etcd2_node *pare
 /** etcd2_node_free() - remove a node without children from the tree, and drop its blob. */
 void etcd2_node_free(struct etcd2_nodes *t, struct etcd2_node *n);
 
-/** etcd2_node_find() - lends the node at a clean path; NULL: there is none. */
-struct etcd2_node *etcd2_node_find(const struct etcd2_nodes *t, const char *path);
-
 /** etcd2_node_value() - the value of a file; borrowed until it changes. */
 struct etcd2_text etcd2_node_value(const struct etcd2_node *n);
 
@@ -145,35 +142,24 @@ void etcd2_node_set_ttl(
 
 /* ---- blobs ---- */
 
-/** What a blob says: a node, or the index of the tree. The texts are borrowed from the blob. */
-struct etcd2_record {
-    bool is_index;          /* it is the tree's, in @numbers[0]; else a node */
-    bool is_dir;            /* of a node */
-    uint64_t numbers[3];    /* of a node: created, modified, time to live; of the index: it, 0, 0 */
-    struct etcd2_text path; /* of a node; empty for the index */
-    struct etcd2_text value; /* of a file */
-};
-
 /** etcd2_node_save() - tell the saver how the node is now. */
 void etcd2_node_save(struct etcd2_nodes *t, struct etcd2_node *n);
 
 /** etcd2_index_save() - tell the saver the index of the tree. */
 void etcd2_index_save(struct etcd2_nodes *t, uint64_t index);
 
-/** etcd2_record_decode() - a blob as the saver got it. 0, or -EINVAL with words. */
-int etcd2_record_decode(struct etcd2_record *ret, const void *p, size_t len, struct err *e);
-
 /**
- * etcd2_node_load() - a node as it was saved
- * @len:	of its blob
+ * etcd2_node_load() - a blob as the saver got it
+ * @hash:	of the name under which it is kept
+ * @ret_index:	set to the index of the tree, if the blob has that; to 0 after a node
  *
  * Blobs come in any order: a directory above it that has not come yet is made without numbers. The
  * quota may be exceeded: what was accepted once is not lost because a limit has become smaller.
  *
  * Return: 0, -EINVAL with words, or -ENOMEM with words.
  */
-int etcd2_node_load(struct etcd2_nodes *t, const struct etcd2_record *rec, size_t len,
-    struct etcd2_when when, struct err *e);
+int etcd2_node_load(struct etcd2_nodes *t, const void *p, size_t len, const struct rdzv_hash *hash,
+    struct etcd2_when when, uint64_t *ret_index, struct err *e);
 
 /* ---- JSON ---- */
 

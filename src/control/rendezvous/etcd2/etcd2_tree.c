@@ -141,20 +141,6 @@ static void fire(struct etcd2_watcher *w, struct etcd2_event *ev)
     w->fire(w, ev);
 }
 
-/* Tell the watchers of nodes below its path, which is being removed. */
-static void etcd2_events_tell_below(
-    struct etcd2_events *evs, const struct etcd2_nodes *nodes, struct etcd2_event *ev)
-{
-    struct etcd2_watcher *w;
-    struct etcd2_watcher *tmp;
-
-    list_foreach_safe(w, tmp, &evs->watchers, link) {
-        if (ev->index >= w->from_index && etcd2_path_is_below(w->path, ev->path) &&
-            etcd2_node_find(nodes, w->path))
-            fire(w, ev);
-    }
-}
-
 /* Add it to the history, and tell the watchers of its path and those above. */
 static void etcd2_events_tell(struct etcd2_events *evs, struct etcd2_event *ev)
 {
@@ -559,6 +545,21 @@ static void remove_all(struct etcd2_tree *t, struct etcd2_node *n)
         etcd2_node_free(&t->nodes, n);
 }
 
+/* Tells the watchers of nodes below the path of @ev, which is being removed. */
+static void tell_below(struct etcd2_tree *t, struct etcd2_event *ev)
+{
+    struct etcd2_watcher *w;
+    struct etcd2_watcher *tmp;
+    struct etcd2_node *unused;
+    struct etcd2_refusal absent;
+
+    list_foreach_safe(w, tmp, &t->events.watchers, link) {
+        if (ev->index >= w->from_index && etcd2_path_is_below(w->path, ev->path) &&
+            find(t, w->path, &unused, &absent) == 0)
+            fire(w, ev);
+    }
+}
+
 static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
     struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
@@ -577,7 +578,7 @@ static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct et
     if (!ev)
         return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
     ev->removes_dir = n->is_dir;
-    etcd2_events_tell_below(&t->events, &t->nodes, ev);
+    tell_below(t, ev);
     remove_all(t, n);
     t->index++;
     etcd2_index_save(&t->nodes, t->index);
@@ -654,31 +655,17 @@ int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t fro
 
 /* ---- saving and loading --------------------------------------------------------------------- */
 
-int etcd2_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
+int etcd2_tree_load(struct etcd2_tree *t, const void *p, size_t len, const struct rdzv_hash *hash,
+    struct etcd2_when when, struct err *e)
 {
-    struct etcd2_record rec;
-    int r = etcd2_record_decode(&rec, p, len, e);
+    uint64_t index;
+    int r = etcd2_node_load(&t->nodes, p, len, hash, when, &index, e);
 
-    if (r != 0)
-        return r;
-    *ret = (const uint8_t *)rec.path.p;
-    *ret_len = rec.path.len;
-    return 0;
-}
-
-int etcd2_tree_load(
-    struct etcd2_tree *t, const void *p, size_t len, struct etcd2_when when, struct err *e)
-{
-    struct etcd2_record rec;
-    int r = etcd2_record_decode(&rec, p, len, e);
-
-    if (r != 0)
-        return r;
-    if (!rec.is_index)
-        return etcd2_node_load(&t->nodes, &rec, len, when, e);
-    t->index = rec.numbers[0];
-    etcd2_events_forget(&t->events, t->index + 1);
-    return 0;
+    if (r == 0 && index > 0) {
+        t->index = index;
+        etcd2_events_forget(&t->events, t->index + 1);
+    }
+    return r;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -702,7 +689,6 @@ void etcd2_tree_deinit(struct etcd2_tree *t)
 {
     if (!t->nodes.root)
         return;
-    t->nodes.saver = rdzv_saver_none;
     etcd2_tree_clear(t);
     etcd2_node_free(&t->nodes, t->nodes.root);
     t->nodes.root = NULL;

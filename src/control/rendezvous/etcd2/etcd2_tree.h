@@ -154,23 +154,16 @@ struct etcd2_tree {
 /** etcd2_tree_init() - empty. @saver: copied; @quota: pinned. 0 or -ENOMEM. */
 int etcd2_tree_init(struct etcd2_tree *t, const struct rdzv_saver *saver, struct rdzv_quota *quota);
 
-/** etcd2_tree_deinit() - after all watchers. Nothing is told to the saver. */
+/** etcd2_tree_deinit() - after all watchers. The saver is told as by etcd2_tree_clear(). */
 void etcd2_tree_deinit(struct etcd2_tree *t);
 
 /** etcd2_tree_clear() - forget all nodes, without events; the index stays. */
 void etcd2_tree_clear(struct etcd2_tree *t);
 
-/** etcd2_tree_load() - a blob as the saver got it. 0, -EINVAL with words, or -ENOMEM. */
-int etcd2_tree_load(
-    struct etcd2_tree *t, const void *p, size_t len, struct etcd2_when when, struct err *e);
-
-/**
- * etcd2_tree_name() - what a blob was called when the saver got it
- * @ret, @ret_len:	borrowed from @p
- *
- * Return: 0, or -EINVAL with words.
- */
-int etcd2_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e);
+/** etcd2_tree_load() - a blob as the saver got it, kept under the name of that @hash. 0; -EINVAL or
+ * -ENOMEM with words. */
+int etcd2_tree_load(struct etcd2_tree *t, const void *p, size_t len, const struct rdzv_hash *hash,
+    struct etcd2_when when, struct err *e);
 
 /*
  * The calls below take clean paths. They return 0 and give what they were asked for, or a code

@@ -125,6 +125,8 @@ static void test_restart(void **state)
     struct rdzv_saver saver = {.ctx = f, .put = put, .drop = drop};
     struct etcd2_when next = {.now = 5 * SECOND, .wall = 1800000000 * SECOND};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 8};
+    struct rdzv_hash hash = rdzv_hash_of("/a/b", 4);
+    struct rdzv_hash other = rdzv_hash_of("/a/c", 4);
     struct err e = ERR_NULL;
     struct etcd2_tree again;
     char *text = NULL;
@@ -132,12 +134,14 @@ static void test_restart(void **state)
 
     assert_int_equal(set(f, "/a/b", "value", 7), 0);
     assert_int_equal(etcd2_tree_init(&again, &saver, &quota), 0);
-    assert_int_equal(etcd2_tree_load(&again, f->saved, f->saved_len, next, &e), 0);
+    assert_int_equal(etcd2_tree_load(&again, f->saved, f->saved_len, &other, next, &e), -EINVAL);
+    assert_string_equal(err_text(&e), "it is kept where another belongs");
+    assert_int_equal(etcd2_tree_load(&again, f->saved, f->saved_len, &hash, next, &e), 0);
     assert_int_equal(heap_due(&again.nodes.ttls), next.now + ETCD2_RELOAD_GRACE + 7 * SECOND);
     assert_int_equal(etcd2_tree_get(&again, "/a/b", false, next, &text, &text_len, &f->why), 0);
     free(text);
     for (size_t len = 0; len < 20; len++)
-        assert_int_equal(etcd2_tree_load(&again, f->saved, len, next, &e), -EINVAL);
+        assert_int_equal(etcd2_tree_load(&again, f->saved, len, &hash, next, &e), -EINVAL);
     etcd2_tree_deinit(&again);
 }
 

@@ -30,7 +30,7 @@ static void on_put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t 
 {
     struct rdzv_job *job = ctx;
 
-    rdzv_save_blob(job->jobs->save, job->number, job->run, kind, name, name_len, p, len);
+    rdzv_save_blob(job->jobs->link, job->number, job->run, kind, name, name_len, p, len);
     rdzv_job_changed(job);
 }
 
@@ -41,7 +41,7 @@ static void on_drop(
 
     if (job->is_clearing)
         return;
-    rdzv_save_drop_blob(job->jobs->save, job->number, job->run, kind, name, name_len);
+    rdzv_save_drop_blob(job->jobs->link, job->number, job->run, kind, name, name_len);
     rdzv_job_changed(job);
 }
 
@@ -66,14 +66,14 @@ void rdzv_jobs_flush(struct rdzv_jobs *jobs)
             (void)tcpstore_server_flush(&job->tcpstore, SIZE_MAX);
         }
     }
-    rdzv_save_flush(jobs->save);
+    rdzv_link_flush(jobs->link);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t seed)
+void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_link *link, uint64_t seed)
 {
-    *jobs = (struct rdzv_jobs){.save = save,
+    *jobs = (struct rdzv_jobs){.link = link,
         .seed = seed,
         .quota = {.bytes_max = RDZV_NETWORK_BYTES_MAX, .entries_max = RDZV_NETWORK_ENTRIES_MAX},
         .expires_at = NSEC_NEVER};
@@ -111,6 +111,7 @@ struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m,
 void rdzv_job_free(struct rdzv_job *job)
 {
     assert(list_is_empty(&job->conns));
+    job->is_clearing = true;
     tcpstore_server_deinit(&job->tcpstore);
     etcd2_tree_deinit(&job->etcd2);
     list_remove(&job->link);
@@ -134,39 +135,16 @@ void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now)
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* Is the blob kept under its own name? Under another one it would be overwritten with that one's.
- */
-static int check_name(
-    const struct str *blob, enum rdzv_key_kind kind, const struct rdzv_hash *hash, struct err *e)
-{
-    struct rdzv_hash its;
-    const uint8_t *name;
-    size_t len;
-    int r = kind == RDZV_KEY_ENTRY ? tcpstore_server_name(str_text(blob), blob->len, &name, &len, e)
-                                   : etcd2_tree_name(str_text(blob), blob->len, &name, &len, e);
-
-    if (r != 0)
-        return r;
-    its = rdzv_hash_of(name, len);
-    return memcmp(&its, hash, sizeof(its)) == 0
-               ? 0
-               : err_set(e, -EINVAL, "it is kept where another belongs");
-}
-
 static int load(struct rdzv_job *job, enum rdzv_key_kind kind, const struct rdzv_hash *hash,
     struct etcd2_when when, struct err *e)
 {
-    struct str *blob = &job->jobs->blob;
-    int r;
+    const struct str *blob = &job->jobs->blob;
 
     if (blob->failed || blob->len > RDZV_BLOB_MAX)
         return err_set(e, -EINVAL, "it is longer than %u bytes", RDZV_BLOB_MAX);
-    r = check_name(blob, kind, hash, e);
-    if (r != 0)
-        return r;
     return kind == RDZV_KEY_ENTRY
-               ? tcpstore_server_load(&job->tcpstore, str_text(blob), blob->len, e)
-               : etcd2_tree_load(&job->etcd2, str_text(blob), blob->len, when, e);
+               ? tcpstore_server_load(&job->tcpstore, str_text(blob), blob->len, hash, e)
+               : etcd2_tree_load(&job->etcd2, str_text(blob), blob->len, hash, when, e);
 }
 
 void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2_when when)
@@ -182,7 +160,7 @@ void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2
         damaged.type = RDZV_WIRE_DAMAGED;
         damaged.data = (const uint8_t *)err_text(&e);
         damaged.len = strlen(err_text(&e));
-        rdzv_link_say(job->jobs->save->link, &damaged);
+        rdzv_link_say(job->jobs->link, &damaged);
     }
     if (blob->failed || blob->cap > BLOB_KEEP)
         str_deinit(blob);

@@ -34,7 +34,7 @@ struct rdzv_jobs {
     struct ip_addr address6;        /* likewise */
     struct list all;                /* of struct rdzv_job */
     struct rdzv_quota quota;        /* of all of them */
-    struct rdzv_save *save;         /* pins: changes go to the hub through it */
+    struct rdzv_link *link;         /* pins: changes go to the hub through it */
     uint64_t seed;                  /* for the hash tables */
     struct str blob;                /* the pieces of a blob that have been loaded so far */
 
@@ -59,16 +59,16 @@ struct rdzv_job {
     struct tcpstore_server tcpstore; /* its TCPStore */
     struct etcd2_tree etcd2;         /* its etcd */
     bool is_unsaved;                 /* its TCPStore has changes to save */
-    bool is_clearing;                /* drops are not told: the hub drops all blobs by itself */
-    bool has_updates;                /* the hub does not know its facts yet */
-    struct list conns;               /* of struct rdzv_conn; only rdzv_job.c changes it */
-    nsec_t heard_at;                 /* when a client sent something last */
-    nsec_t reported_heard_at;        /* the same, as the hub knows it */
-    uint64_t reported_refused;       /* refusals of the quota, as the hub knows them */
+    bool is_clearing;          /* drops are not told: what becomes of the blobs is up to the hub */
+    bool has_updates;          /* the hub does not know its facts yet */
+    struct list conns;         /* of struct rdzv_conn; only rdzv_job.c changes it */
+    nsec_t heard_at;           /* when a client sent something last */
+    nsec_t reported_heard_at;  /* the same, as the hub knows it */
+    uint64_t reported_refused; /* refusals of the quota, as the hub knows them */
 };
 
 /** rdzv_jobs_init() - no jobs; @seed: random, unknown to strangers. */
-void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t seed);
+void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_link *link, uint64_t seed);
 
 /** rdzv_jobs_flush() - send all changes to the hub: before an answer, and at the end of each turn.
  */

@@ -19,6 +19,7 @@
 int rdzv_link_init(struct rdzv_link *l, int fd)
 {
     *l = (struct rdzv_link){.fd = fd, .out = STR_NULL};
+    list_init(&l->waiting);
     l->in = malloc(IN_MAX);
     return l->in ? 0 : -ENOMEM;
 }
@@ -34,18 +35,7 @@ void rdzv_link_deinit(struct rdzv_link *l)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-void rdzv_link_say(struct rdzv_link *l, const struct rdzv_wire *m)
-{
-    rdzv_wire_encode(&l->out, m);
-    /* A change that is not told would be lost silently. So the process ends instead: the hub starts
-     * another one with all that was saved. */
-    if (l->out.failed)
-        l->failed = true;
-    if (l->out.len > OUT_MAX)
-        rdzv_link_flush(l);
-}
-
-void rdzv_link_flush(struct rdzv_link *l)
+static void write_out(struct rdzv_link *l)
 {
     size_t sent = 0;
 
@@ -63,6 +53,28 @@ void rdzv_link_flush(struct rdzv_link *l)
     if (l->out.cap > OUT_KEEP)
         str_deinit(&l->out);
     l->out.len = 0;
+}
+
+void rdzv_link_say(struct rdzv_link *l, const struct rdzv_wire *m)
+{
+    rdzv_wire_encode(&l->out, m);
+    /* A change that is not told would be lost silently. So the process ends instead: the hub starts
+     * another one with all that was saved. */
+    if (l->out.failed)
+        l->failed = true;
+    if (l->out.len > OUT_MAX)
+        write_out(l);
+}
+
+void rdzv_link_flush(struct rdzv_link *l)
+{
+    if (l->is_asked) {
+        l->is_asked = false;
+        l->seq++;
+        rdzv_link_say(l, &(struct rdzv_wire){.type = RDZV_WIRE_SYNC, .seq = l->seq});
+    }
+    if (l->out.len > 0)
+        write_out(l);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -143,13 +155,13 @@ void rdzv_link_read(struct rdzv_link *l)
 
 /* ==== changes on their way to the disk ======================================================= */
 
-static void say_piece(struct rdzv_save *s, struct rdzv_wire *m, const uint8_t *p, size_t len)
+static void say_piece(struct rdzv_link *l, struct rdzv_wire *m, const uint8_t *p, size_t len)
 {
     size_t off = (size_t)m->piece * RDZV_CHUNK;
 
     m->data = p + off;
     m->len = len - off < RDZV_CHUNK ? len - off : RDZV_CHUNK;
-    rdzv_link_say(s->link, m);
+    rdzv_link_say(l, m);
 }
 
 /* How many pieces a blob of @len bytes has; at least 1. */
@@ -158,7 +170,7 @@ static unsigned count_pieces(size_t len)
     return len <= RDZV_CHUNK ? 1 : (unsigned)((len + RDZV_CHUNK - 1) / RDZV_CHUNK);
 }
 
-void rdzv_save_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
+void rdzv_save_blob(struct rdzv_link *l, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
     const void *name, size_t name_len, const void *p, size_t len)
 {
     struct rdzv_wire m = {.type = RDZV_WIRE_PUT,
@@ -170,12 +182,12 @@ void rdzv_save_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_k
 
     /* The first piece is sent last: see rdzv_wire.h. */
     for (m.piece = 1; m.piece < m.n_pieces; m.piece++)
-        say_piece(s, &m, p, len);
+        say_piece(l, &m, p, len);
     m.piece = 0;
-    say_piece(s, &m, p, len);
+    say_piece(l, &m, p, len);
 }
 
-void rdzv_save_drop_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
+void rdzv_save_drop_blob(struct rdzv_link *l, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
     const void *name, size_t name_len)
 {
     struct rdzv_wire m = {.type = RDZV_WIRE_DROP,
@@ -184,40 +196,23 @@ void rdzv_save_drop_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum r
         .kind = (uint8_t)kind,
         .hash = rdzv_hash_of(name, name_len)};
 
-    rdzv_link_say(s->link, &m);
+    rdzv_link_say(l, &m);
 }
 
-void rdzv_save_wait(struct rdzv_save *s, struct rdzv_save_wait *w)
+void rdzv_save_wait(struct rdzv_link *l, struct rdzv_save_wait *w)
 {
-    w->seq = s->seq + 1;
-    s->is_asked = true;
-    list_add_tail(&s->waiting, &w->link);
+    w->seq = l->seq + 1;
+    l->is_asked = true;
+    list_add_tail(&l->waiting, &w->link);
 }
 
-void rdzv_save_flush(struct rdzv_save *s)
-{
-    if (s->is_asked) {
-        s->is_asked = false;
-        s->seq++;
-        rdzv_link_say(s->link, &(struct rdzv_wire){.type = RDZV_WIRE_SYNC, .seq = s->seq});
-    }
-    if (s->link->out.len > 0)
-        rdzv_link_flush(s->link);
-}
-
-void rdzv_save_on_saved(struct rdzv_save *s, uint64_t seq, int error)
+void rdzv_save_on_saved(struct rdzv_link *l, uint64_t seq, int error)
 {
     struct rdzv_save_wait *w;
 
     /* @done may call rdzv_save_wait() again. That waits for a later SYNC, so this loop ends. */
-    while ((w = list_first(&s->waiting, struct rdzv_save_wait, link)) && w->seq <= seq) {
+    while ((w = list_first(&l->waiting, struct rdzv_save_wait, link)) && w->seq <= seq) {
         list_remove(&w->link);
         w->done(w, error);
     }
-}
-
-void rdzv_save_init(struct rdzv_save *s, struct rdzv_link *link)
-{
-    *s = (struct rdzv_save){.link = link};
-    list_init(&s->waiting);
 }

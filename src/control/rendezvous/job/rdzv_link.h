@@ -30,8 +30,11 @@ struct rdzv_link {
     size_t in_len;              /* bytes in it */
     int fds[RDZV_LINK_FDS_MAX]; /* owns; descriptors that no message has named yet, in order */
     size_t n_fds;               /* of them */
-    bool failed; /* the hub is gone, or what it sent is no message: end the process */
-    void *ctx;   /* pinned: handed to @on_message */
+    bool failed;         /* the hub is gone, or what it sent is no message: end the process */
+    struct list waiting; /* of struct rdzv_save_wait; the one that has waited longest is first */
+    uint64_t seq;        /* of the last SYNC */
+    bool is_asked;       /* the next flush has to send a SYNC */
+    void *ctx;           /* pinned: handed to @on_message */
     /* Called for each message. @fd: the socket of RDZV_WIRE_LISTENER, given; else -1. */
     void (*on_message)(void *ctx, const struct rdzv_wire *m, int fd);
 };
@@ -45,7 +48,8 @@ void rdzv_link_deinit(struct rdzv_link *l);
 /** rdzv_link_say() - append a message, which rdzv_link_flush() writes. */
 void rdzv_link_say(struct rdzv_link *l, const struct rdzv_wire *m);
 
-/** rdzv_link_flush() - write all messages; blocks while the hub reads nothing. */
+/** rdzv_link_flush() - write all messages: before an answer, and at the end of each turn. Blocks
+ * while the hub reads nothing. */
 void rdzv_link_flush(struct rdzv_link *l);
 
 /** rdzv_link_read() - read what the hub has sent until now, and call @on_message. Not to be called
@@ -63,41 +67,26 @@ void rdzv_link_read(struct rdzv_link *l);
  * the disk.
  */
 
-/** The changes on their way. */
-struct rdzv_save {
-    struct rdzv_link *link; /* pins */
-    struct list waiting;    /* of struct rdzv_save_wait; the one that has waited longest is first */
-    uint64_t seq;           /* of the last SYNC */
-    bool is_asked;          /* the next flush has to send a SYNC */
-};
-
 /** An answer that waits for the disk. */
 struct rdzv_save_wait {
-    struct list link; /* in rdzv_save.waiting; who does not wait any more removes it there */
+    struct list link; /* in rdzv_link.waiting; who does not wait any more removes it there */
     uint64_t seq;     /* of the SYNC that it waits for */
     void (*done)(struct rdzv_save_wait *w, int error); /* 0, or negative errno: not on the disk */
 };
 
-/** rdzv_save_init() - @link: pinned. */
-void rdzv_save_init(struct rdzv_save *s, struct rdzv_link *link);
-
 /** rdzv_save_blob() - the blob called @name (@name_len bytes) in the job is now the @len bytes at
  * @p. */
-void rdzv_save_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
+void rdzv_save_blob(struct rdzv_link *l, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
     const void *name, size_t name_len, const void *p, size_t len);
 
 /** rdzv_save_drop_blob() - the blob called @name is gone. */
-void rdzv_save_drop_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
+void rdzv_save_drop_blob(struct rdzv_link *l, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
     const void *name, size_t name_len);
 
 /** rdzv_save_wait() - have @w->done called once all changes until now are on the disk; never in
  * this call. */
-void rdzv_save_wait(struct rdzv_save *s, struct rdzv_save_wait *w);
-
-/** rdzv_save_flush() - send all changes to the hub: before an answer, and at the end of each turn.
- */
-void rdzv_save_flush(struct rdzv_save *s);
+void rdzv_save_wait(struct rdzv_link *l, struct rdzv_save_wait *w);
 
 /** rdzv_save_on_saved() - the hub answers the SYNC of @seq. @error: 0; or negative errno: not
  * saved. */
-void rdzv_save_on_saved(struct rdzv_save *s, uint64_t seq, int error);
+void rdzv_save_on_saved(struct rdzv_link *l, uint64_t seq, int error);

@@ -25,7 +25,6 @@
 struct fixture {
     struct uv_loop_s loop;
     struct rdzv_link link;
-    struct rdzv_save save;
     struct rdzv_jobs jobs;
     struct rdzv_job *job;
     struct rdzv_conns conns;
@@ -46,8 +45,7 @@ static int set_up(void **state)
     assert_int_equal(uv_loop_init(&f->loop), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, f->pipe), 0);
     assert_int_equal(rdzv_link_init(&f->link, f->pipe[0]), 0);
-    rdzv_save_init(&f->save, &f->link);
-    rdzv_jobs_init(&f->jobs, &f->save, 1);
+    rdzv_jobs_init(&f->jobs, &f->link, 1);
     f->job = rdzv_job_new(&f->jobs, &job, 0);
     assert_non_null(f->job);
     rdzv_conns_init(&f->conns, &f->loop, 1);

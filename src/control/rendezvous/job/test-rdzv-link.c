@@ -26,7 +26,6 @@ struct heard {
 /* Both ends. */
 struct pipe {
     struct rdzv_link link;
-    struct rdzv_save save;
     struct heard heard;
     int hub; /* owns */
 };
@@ -50,7 +49,6 @@ static int set_up(void **state)
     assert_int_equal(rdzv_link_init(&p->link, fds[0]), 0);
     p->link.on_message = on_message;
     p->link.ctx = &p->heard;
-    rdzv_save_init(&p->save, &p->link);
     p->hub = fds[1];
     *state = p;
     return 0;
@@ -191,9 +189,9 @@ static void test_pieces(void **state)
 
     for (size_t i = 0; i < sizeof(blob); i++)
         blob[i] = (uint8_t)(i * 31 + i / 256);
-    rdzv_save_blob(&p->save, 7, 2, RDZV_KEY_ENTRY, "name", 4, blob, sizeof(blob));
-    rdzv_save_drop_blob(&p->save, 7, 2, RDZV_KEY_ENTRY, "name", 4);
-    rdzv_save_flush(&p->save);
+    rdzv_save_blob(&p->link, 7, 2, RDZV_KEY_ENTRY, "name", 4, blob, sizeof(blob));
+    rdzv_save_drop_blob(&p->link, 7, 2, RDZV_KEY_ENTRY, "name", 4);
+    rdzv_link_flush(&p->link);
     n = hub_hear(p, m, 4, buf, sizeof(buf));
     assert_int_equal(n, 4);
     assert_int_equal(m[0].piece, 1);
@@ -210,7 +208,7 @@ static void test_pieces(void **state)
 }
 
 static struct rdzv_save_wait *again; /* waits once more when it is done */
-static struct rdzv_save *again_on;
+static struct rdzv_link *again_on;
 static unsigned n_done;
 static int last_error;
 
@@ -237,33 +235,33 @@ static void test_waiting_for_the_disk(void **state)
         list_init(&w[i].link);
     }
     n_done = 0;
-    rdzv_save_flush(&p->save);
+    rdzv_link_flush(&p->link);
     assert_int_equal(hub_hear(p, m, 4, buf, sizeof(buf)), 0);
 
-    rdzv_save_wait(&p->save, &w[0]);
-    rdzv_save_wait(&p->save, &w[1]);
-    rdzv_save_wait(&p->save, &w[2]);
-    rdzv_save_flush(&p->save);
-    rdzv_save_wait(&p->save, &w[3]);
+    rdzv_save_wait(&p->link, &w[0]);
+    rdzv_save_wait(&p->link, &w[1]);
+    rdzv_save_wait(&p->link, &w[2]);
+    rdzv_link_flush(&p->link);
+    rdzv_save_wait(&p->link, &w[3]);
     assert_int_equal(hub_hear(p, m, 4, buf, sizeof(buf)), 1);
     assert_int_equal(m[0].type, RDZV_WIRE_SYNC);
-    rdzv_save_flush(&p->save);
+    rdzv_link_flush(&p->link);
     assert_int_equal(hub_hear(p, m + 1, 3, buf, sizeof(buf)), 1);
     assert_true(m[1].seq > m[0].seq);
 
     list_remove(&w[1].link);
     again = &w[0];
-    again_on = &p->save;
-    rdzv_save_on_saved(&p->save, m[0].seq, 0);
+    again_on = &p->link;
+    rdzv_save_on_saved(&p->link, m[0].seq, 0);
     assert_int_equal(n_done, 2);
     assert_int_equal(last_error, 0);
-    rdzv_save_on_saved(&p->save, m[1].seq, -EIO);
+    rdzv_save_on_saved(&p->link, m[1].seq, -EIO);
     assert_int_equal(n_done, 3);
     assert_int_equal(last_error, -EIO);
     /* The one that waits anew is asked for with the next flush. */
-    rdzv_save_flush(&p->save);
+    rdzv_link_flush(&p->link);
     assert_int_equal(hub_hear(p, m, 4, buf, sizeof(buf)), 1);
-    rdzv_save_on_saved(&p->save, m[0].seq, 0);
+    rdzv_save_on_saved(&p->link, m[0].seq, 0);
     assert_int_equal(n_done, 4);
 }
 

@@ -113,7 +113,7 @@ static void on_event(struct etcd2_watcher *w, struct etcd2_event *ev)
 
     list_remove(&rq->link);
     etcd2_api_tell(&rq->answer, ev);
-    rdzv_save_wait(job_of(rq)->jobs->save, &rq->save);
+    rdzv_save_wait(job_of(rq)->jobs->link, &rq->save);
 }
 
 void etcd2_http_tick(struct etcd2_http *h, nsec_t now)
@@ -263,7 +263,7 @@ static void handle(struct request *rq, const char *method, const char *path)
         break;
     case ETCD2_API_SAVE:
         rq->ready = false;
-        rdzv_save_wait(job->jobs->save, &rq->save);
+        rdzv_save_wait(job->jobs->link, &rq->save);
         break;
     case ETCD2_API_WAIT:
         rq->ready = false;

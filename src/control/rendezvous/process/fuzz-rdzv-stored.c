@@ -98,8 +98,16 @@ static void job_init(struct job *job)
     assert(etcd2_tree_init(&job->tree, &saver, &job->quota) == 0);
 }
 
+static void ignore(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
+{
+}
+
+/* The disk stays as it is. */
 static void job_deinit(struct job *job)
 {
+    job->ts.saver.drop = ignore;
+    job->tree.nodes.saver.drop = ignore;
     tcpstore_server_deinit(&job->ts);
     etcd2_tree_deinit(&job->tree);
     assert(job->quota.bytes == 0 && job->quota.entries == 0);
@@ -237,20 +245,14 @@ static void check_node(const struct etcd2_node *a, const struct etcd2_node *b)
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* As whoever loads does it. False: refused, with words, or it lies in a wrong place. */
+/* False: refused, with words, as when it lies in a wrong place. */
 static bool load(struct job *job, const struct record *rec, struct etcd2_when when)
 {
+    struct rdzv_hash hash = rdzv_hash_of(rec->name, rec->name_len);
     struct err e = ERR_NULL;
-    const uint8_t *name;
-    size_t len;
-    int r = rec->is_node ? etcd2_tree_name(rec->p, rec->len, &name, &len, &e)
-                         : tcpstore_server_name(rec->p, rec->len, &name, &len, &e);
+    int r = rec->is_node ? etcd2_tree_load(&job->tree, rec->p, rec->len, &hash, when, &e)
+                         : tcpstore_server_load(&job->ts, rec->p, rec->len, &hash, &e);
 
-    if (r == 0 && (len != rec->name_len || memcmp(name, rec->name, len) != 0))
-        return false;
-    if (r == 0)
-        r = rec->is_node ? etcd2_tree_load(&job->tree, rec->p, rec->len, when, &e)
-                         : tcpstore_server_load(&job->ts, rec->p, rec->len, &e);
     assert(r == 0 || err_text(&e)[0] != '\0');
     return r == 0;
 }
@@ -294,11 +296,6 @@ static void damage_one(struct record *rec, struct reader *r, struct etcd2_when w
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
-
-static void ignore(
-    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
-{
-}
 
 static void check_stored(struct job *job, uint8_t from, struct etcd2_when when)
 {

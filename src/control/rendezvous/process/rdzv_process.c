@@ -56,7 +56,6 @@
 struct process {
     struct uv_loop_s loop;          /* owns */
     struct rdzv_link link;          /* to the hub */
-    struct rdzv_save save;          /* changes on their way to the hub */
     struct rdzv_jobs jobs;          /* of the network whose rendezvous this is */
     struct keys members;            /* who may connect: overlay addresses, as the hub says */
     struct rdzv_conns conns;        /* their connections */
@@ -382,7 +381,7 @@ static void tell_facts(struct rdzv_job *job, nsec_t now)
         m.data = (const uint8_t *)job->quota.last_refusal;
         m.len = strlen(job->quota.last_refusal);
     }
-    rdzv_link_say(job->jobs->save->link, &m);
+    rdzv_link_say(job->jobs->link, &m);
 }
 
 static void on_facts(uv_timer_t *timer)
@@ -472,7 +471,7 @@ static void on_message(void *ctx, const struct rdzv_wire *m, int fd)
         remove_member(p, &m->address);
         return;
     case RDZV_WIRE_SAVED:
-        rdzv_save_on_saved(&p->save, m->seq, m->error);
+        rdzv_save_on_saved(&p->link, m->seq, m->error);
         return;
     case RDZV_WIRE_END:
         p->is_ending = true;
@@ -570,8 +569,7 @@ static int start_parts(struct process *p, struct err *e)
 
     p->link.ctx = p;
     p->link.on_message = on_message;
-    rdzv_save_init(&p->save, &p->link);
-    rdzv_jobs_init(&p->jobs, &p->save, seed);
+    rdzv_jobs_init(&p->jobs, &p->link, seed);
     rdzv_conns_init(&p->conns, &p->loop, seed);
     tcpstore_conns_start(&p->tcpstore, &p->loop);
     list_init(&p->listeners);

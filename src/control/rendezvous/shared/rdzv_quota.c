@@ -102,22 +102,3 @@ int rdzv_blob_open(enum rdzv_blob_of of, const void *p, size_t len, const uint8_
     *ret_len = reader_left(&r);
     return 0;
 }
-
-/* ---- where blobs go -------------------------------------------------------------------------- */
-
-static void ignore_unsaved(void *ctx)
-{
-}
-
-static void ignore_put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
-    const void *p, size_t len, size_t before)
-{
-}
-
-static void ignore_drop(
-    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
-{
-}
-
-const struct rdzv_saver rdzv_saver_none = {
-    .unsaved = ignore_unsaved, .put = ignore_put, .drop = ignore_drop};

@@ -199,6 +199,3 @@ struct rdzv_saver {
     void (*drop)(
         void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before);
 };
-
-/** Ignores all calls: for a store that is released, whose blobs stay saved. */
-extern const struct rdzv_saver rdzv_saver_none;

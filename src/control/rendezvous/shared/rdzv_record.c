@@ -76,6 +76,15 @@ struct rdzv_hash rdzv_hash_of(const void *name, size_t len)
     return hash;
 }
 
+int rdzv_hash_check(const struct rdzv_hash *hash, const void *name, size_t len, struct err *e)
+{
+    struct rdzv_hash its = rdzv_hash_of(name, len);
+
+    return memcmp(&its, hash, sizeof(its)) == 0
+               ? 0
+               : err_set(e, -EINVAL, "it is kept where another belongs");
+}
+
 const char *rdzv_key_of_blob(char buf[static RDZV_KEY_MAX], enum rdzv_key_kind kind,
     const char *network, const char *job, const struct rdzv_hash *hash)
 {
@@ -101,12 +110,16 @@ const char *rdzv_key_of_piece(
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* The JSON text of @words and, behind them, the bytes in base64. */
-static char *encode(const char *words, const void *p, size_t len)
+char *rdzv_piece_encode(const struct rdzv_head *head, const void *p, size_t len)
 {
-    size_t n = strlen(words);
-    char *text = malloc(n + BASE64_SIZE(len) + 2);
+    char words[48] = "";
+    size_t n;
+    char *text;
 
+    if (head)
+        (void)snprintf(words, sizeof(words), "%u.%c.%u.", head->run, head->slot, head->n_pieces);
+    n = strlen(words);
+    text = malloc(n + BASE64_SIZE(len) + 2);
     if (!text)
         return NULL;
     text[0] = '"';
@@ -114,37 +127,6 @@ static char *encode(const char *words, const void *p, size_t len)
     base64url_encode(p, len, text + 1 + n);
     memcpy(text + strlen(text), "\"", 2);
     return text;
-}
-
-char *rdzv_piece_encode(const void *p, size_t len)
-{
-    return encode("", p, len);
-}
-
-char *rdzv_head_encode(const struct rdzv_head *head, const void *p, size_t len)
-{
-    char words[48];
-
-    (void)snprintf(words, sizeof(words), "%u.%c.%u.", head->run, head->slot, head->n_pieces);
-    return encode(words, p, len);
-}
-
-/* Decodes the bytes, which begin at @at in @text. */
-static int decode(
-    uint8_t buf[static RDZV_CHUNK], size_t *ret_len, const char *text, size_t at, struct err *e)
-{
-    size_t len = strlen(text);
-
-    if (len < at + 1 || text[0] != '"' || text[len - 1] != '"' ||
-        !base64url_decode(text + at, len - at - 1, buf, RDZV_CHUNK, ret_len))
-        return err_set(e, -EINVAL, "not a piece of a rendezvous, in base64");
-    return 0;
-}
-
-int rdzv_piece_decode(
-    uint8_t buf[static RDZV_CHUNK], size_t *ret_len, const char *text, struct err *e)
-{
-    return decode(buf, ret_len, text, 1, e);
 }
 
 /* The next number, which ends with a dot; 0: there is none. */
@@ -188,13 +170,19 @@ int rdzv_head_parse(struct rdzv_head *ret, size_t *ret_at, const char *text, str
     return 0;
 }
 
-int rdzv_head_decode(struct rdzv_head *ret, uint8_t buf[static RDZV_CHUNK], size_t *ret_len,
+int rdzv_piece_decode(struct rdzv_head *ret, uint8_t buf[static RDZV_CHUNK], size_t *ret_len,
     const char *text, struct err *e)
 {
-    size_t at;
-    int r = rdzv_head_parse(ret, &at, text, e);
+    size_t len = strlen(text);
+    size_t at = 1;
+    int r = ret ? rdzv_head_parse(ret, &at, text, e) : 0;
 
-    return r == 0 ? decode(buf, ret_len, text, at, e) : r;
+    if (r != 0)
+        return r;
+    if (len < at + 1 || text[0] != '"' || text[len - 1] != '"' ||
+        !base64url_decode(text + at, len - at - 1, buf, RDZV_CHUNK, ret_len))
+        return err_set(e, -EINVAL, "not a piece of a rendezvous, in base64");
+    return 0;
 }
 
 const char *rdzv_members_next(const char *at, char ret[static NAME_MAX_LEN + 1])

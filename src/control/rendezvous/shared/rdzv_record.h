@@ -99,6 +99,10 @@ const char *rdzv_key_of_job(char buf[static RDZV_KEY_MAX], const char *network, 
 /** rdzv_hash_of() - the hash of the name of @len bytes. */
 struct rdzv_hash rdzv_hash_of(const void *name, size_t len);
 
+/** rdzv_hash_check() - is @hash that of the name of @len bytes, so that the blob is kept under its
+ * own name? Under another one it would be overwritten with that one's. 0, or -EINVAL with words. */
+int rdzv_hash_check(const struct rdzv_hash *hash, const void *name, size_t len, struct err *e);
+
 /** rdzv_key_of_blob() - the key of a blob's first piece; returns @buf. */
 const char *rdzv_key_of_blob(char buf[static RDZV_KEY_MAX], enum rdzv_key_kind kind,
     const char *network, const char *job, const struct rdzv_hash *hash);
@@ -108,15 +112,14 @@ const char *rdzv_key_of_blob(char buf[static RDZV_KEY_MAX], enum rdzv_key_kind k
 const char *rdzv_key_of_piece(
     char buf[static RDZV_KEY_MAX], const char *first, char slot, unsigned piece);
 
-/** rdzv_piece_encode() - @len bytes, at most RDZV_CHUNK, as a value; free(). NULL: no memory. */
-char *rdzv_piece_encode(const void *p, size_t len);
-
-/** rdzv_head_encode() - the same for a first piece, with @head before its bytes. */
-char *rdzv_head_encode(const struct rdzv_head *head, const void *p, size_t len);
-
-/** rdzv_piece_decode() - the bytes of a value, at most RDZV_CHUNK. 0 or -EINVAL with words. */
-int rdzv_piece_decode(
-    uint8_t buf[static RDZV_CHUNK], size_t *ret_len, const char *text, struct err *e);
+/**
+ * rdzv_piece_encode() - a piece as a value of the store
+ * @head:	of a first piece, before its bytes; NULL: it is another one
+ * @len:	at most RDZV_CHUNK
+ *
+ * Return: gives it, free(); NULL: no memory.
+ */
+char *rdzv_piece_encode(const struct rdzv_head *head, const void *p, size_t len);
 
 /**
  * rdzv_head_parse() - what the value of a first piece says before its bytes
@@ -126,8 +129,13 @@ int rdzv_piece_decode(
  */
 int rdzv_head_parse(struct rdzv_head *ret, size_t *ret_at, const char *text, struct err *e);
 
-/** rdzv_head_decode() - the same, with the bytes. */
-int rdzv_head_decode(struct rdzv_head *ret, uint8_t buf[static RDZV_CHUNK], size_t *ret_len,
+/**
+ * rdzv_piece_decode() - the bytes of a value, at most RDZV_CHUNK
+ * @ret:	set to what that of a first piece says before them; NULL: it is another one
+ *
+ * Return: 0 or -EINVAL with words.
+ */
+int rdzv_piece_decode(struct rdzv_head *ret, uint8_t buf[static RDZV_CHUNK], size_t *ret_len,
     const char *text, struct err *e);
 
 /**

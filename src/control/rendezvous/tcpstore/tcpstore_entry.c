@@ -362,12 +362,12 @@ struct rdzv_buf *tcpstore_entry_pop(struct tcpstore_server *ts, struct tcpstore_
 struct parts {
     enum blob_kind kind;
     uint64_t number; /* of an item */
-    struct tcpstore_bytes name;
     struct tcpstore_bytes key;
     struct tcpstore_bytes value;
 };
 
-static int decode(struct parts *ret, const void *p, size_t len, struct err *e)
+static int decode(
+    struct parts *ret, const void *p, size_t len, const struct rdzv_hash *hash, struct err *e)
 {
     const uint8_t *plain;
     size_t plain_len;
@@ -389,24 +389,10 @@ static int decode(struct parts *ret, const void *p, size_t len, struct err *e)
         return err_set(e, -EINVAL, "not an entry of a TCPStore");
     ret->key.p = reader_take(&r, ret->key.len);
     ret->value = (struct tcpstore_bytes){.p = r.p, .len = reader_left(&r)};
-    ret->name = (struct tcpstore_bytes){plain, BLOB_HEAD + ret->key.len};
     if (ret->value.len > TCPSTORE_VALUE_MAX)
         return err_set(
             e, -EINVAL, "a value of %zu bytes, over %u", ret->value.len, TCPSTORE_VALUE_MAX);
-    return 0;
-}
-
-int tcpstore_server_name(
-    const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
-{
-    struct parts parts;
-    int r = decode(&parts, p, len, e);
-
-    if (r != 0)
-        return r;
-    *ret = parts.name.p;
-    *ret_len = parts.name.len;
-    return 0;
+    return rdzv_hash_check(hash, plain, BLOB_HEAD + ret->key.len, e);
 }
 
 static int load_item(struct tcpstore_server *ts, struct tcpstore_entry *en, uint64_t number,
@@ -423,12 +409,13 @@ static int load_item(struct tcpstore_server *ts, struct tcpstore_entry *en, uint
     return 0;
 }
 
-int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len, struct err *e)
+int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len,
+    const struct rdzv_hash *hash, struct err *e)
 {
-    struct parts parts;
+    struct parts parts = {.number = 0};
     struct tcpstore_entry *en;
     struct rdzv_buf *value;
-    int r = decode(&parts, p, len, e);
+    int r = decode(&parts, p, len, hash, e);
 
     if (r != 0)
         return r;
@@ -471,7 +458,6 @@ void tcpstore_server_clear(struct tcpstore_server *ts)
 
 void tcpstore_server_deinit(struct tcpstore_server *ts)
 {
-    ts->saver = rdzv_saver_none;
     tcpstore_server_clear(ts);
     ts->listed = rdzv_buf_unref(ts->listed);
     htab_deinit(&ts->entries);

@@ -84,7 +84,8 @@ struct tcpstore_client {
 void tcpstore_server_init(struct tcpstore_server *ts, const struct rdzv_saver *saver,
     struct rdzv_quota *quota, uint64_t seed);
 
-/** tcpstore_server_deinit() - after all clients. Nothing is told to the saver. */
+/** tcpstore_server_deinit() - after all clients. The saver is told as by tcpstore_server_clear().
+ */
 void tcpstore_server_deinit(struct tcpstore_server *ts);
 
 /** tcpstore_server_clear() - drop all values and queues, and tell the saver. Waits go on. */
@@ -92,21 +93,14 @@ void tcpstore_server_clear(struct tcpstore_server *ts);
 
 /**
  * tcpstore_server_load() - a blob as the saver got it
+ * @hash:	of the name under which it is kept
  *
  * The quota may be exceeded: what was accepted once is not lost because a limit has become smaller.
  *
  * Return: 0, -EINVAL with words, or -ENOMEM; then nothing has changed.
  */
-int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len, struct err *e);
-
-/**
- * tcpstore_server_name() - what a blob was called when the saver got it
- * @ret, @ret_len:	borrowed from @p
- *
- * Return: 0, or -EINVAL with words.
- */
-int tcpstore_server_name(
-    const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e);
+int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len,
+    const struct rdzv_hash *hash, struct err *e);
 
 /**
  * tcpstore_server_flush() - tell the saver what has changed

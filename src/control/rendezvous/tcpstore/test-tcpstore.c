@@ -77,6 +77,11 @@ static size_t n_blobs(void)
     return n;
 }
 
+static void ignore(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
+{
+}
+
 static int n_unsaved; /* times that the store has said so */
 
 static void unsaved(void *ctx)
@@ -349,8 +354,14 @@ static void test_saving(void **state)
     tcpstore_server_init(&again, &saver, &quota, 2);
     /* The store lists them in no order that matters. */
     for (size_t i = BLOBS_MAX; i-- > 0;)
-        if (disk[i].len > 0)
-            assert_int_equal(tcpstore_server_load(&again, disk[i].p, disk[i].len, &e), 0);
+        if (disk[i].len > 0) {
+            struct rdzv_hash hash = rdzv_hash_of(disk[i].name, disk[i].name_len);
+
+            assert_int_equal(tcpstore_server_load(&again, disk[i].p, disk[i].len, &hash, &e), 0);
+            hash.b[0] ^= 1;
+            assert_int_equal(
+                tcpstore_server_load(&again, disk[i].p, disk[i].len, &hash, &e), -EINVAL);
+        }
     assert_int_equal(again.n_keys, 2);
     assert_int_equal(again.next_item, f->ts.next_item);
     tcpstore_client_init(&c, TCPSTORE_VALIDATED);
@@ -366,6 +377,7 @@ static void test_saving(void **state)
     assert_int_equal(n_blobs(), 0);
     tcpstore_server_deinit(&again);
     /* The disk is empty now: the first store must not drop from it again. */
+    f->ts.saver.drop = ignore;
     tcpstore_server_deinit(&f->ts);
     tcpstore_server_init(&f->ts, &saver, &f->quota, 1);
 }
@@ -519,31 +531,31 @@ static void test_pieces(void **state)
     struct err e = ERR_NULL;
     struct rdzv_head again;
     size_t len;
-    char *text = rdzv_piece_encode("\0\xff", 2);
+    char *text = rdzv_piece_encode(NULL, "\0\xff", 2);
 
-    assert_int_equal(rdzv_piece_decode(bytes, &len, text, &e), 0);
+    assert_int_equal(rdzv_piece_decode(NULL, bytes, &len, text, &e), 0);
     assert_int_equal(len, 2);
     assert_memory_equal(bytes, "\0\xff", 2);
-    assert_int_equal(rdzv_piece_decode(bytes, &len, "\"?\"", &e), -EINVAL);
+    assert_int_equal(rdzv_piece_decode(NULL, bytes, &len, "\"?\"", &e), -EINVAL);
     /* As a hub from before the runs wrote it. */
-    assert_int_equal(rdzv_head_decode(&again, bytes, &len, text, &e), 0);
+    assert_int_equal(rdzv_piece_decode(&again, bytes, &len, text, &e), 0);
     assert_int_equal(again.run, 0);
     assert_int_equal(again.slot, RDZV_SLOT_OLD);
     free(text);
-    text = rdzv_head_encode(&head, "xyz", 3);
-    assert_int_equal(rdzv_head_decode(&again, bytes, &len, text, &e), 0);
+    text = rdzv_piece_encode(&head, "xyz", 3);
+    assert_int_equal(rdzv_piece_decode(&again, bytes, &len, text, &e), 0);
     assert_int_equal(again.run, 7);
     assert_int_equal(again.slot, RDZV_SLOT_A);
     assert_int_equal(again.n_pieces, 3);
     assert_int_equal(len, 3);
     assert_memory_equal(bytes, "xyz", 3);
     free(text);
-    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"1.-.3.AA\"", &e), -EINVAL);
-    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"1.a.1.AA\"", &e), -EINVAL);
-    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"0.-.1.AA\"", &e), -EINVAL);
-    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"1.-.1AA\"", &e), -EINVAL);
-    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"1.-.1.AA", &e), -EINVAL);
-    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "", &e), -EINVAL);
+    assert_int_equal(rdzv_piece_decode(&again, bytes, &len, "\"1.-.3.AA\"", &e), -EINVAL);
+    assert_int_equal(rdzv_piece_decode(&again, bytes, &len, "\"1.a.1.AA\"", &e), -EINVAL);
+    assert_int_equal(rdzv_piece_decode(&again, bytes, &len, "\"0.-.1.AA\"", &e), -EINVAL);
+    assert_int_equal(rdzv_piece_decode(&again, bytes, &len, "\"1.-.1AA\"", &e), -EINVAL);
+    assert_int_equal(rdzv_piece_decode(&again, bytes, &len, "\"1.-.1.AA", &e), -EINVAL);
+    assert_int_equal(rdzv_piece_decode(&again, bytes, &len, "", &e), -EINVAL);
 }
 
 int main(void)

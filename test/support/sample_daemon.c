@@ -290,7 +290,8 @@ static void run_daemon(const char *dir, int ready)
             &(struct server_config){
                 .loop = &loop, .routes = routes, .identity = &id, .identify = identify},
             &e) != 0 ||
-        server_listen_tls(s, &at, &port, &e) != 0 || server_listen_unix(s, sock, &e) != 0) {
+        server_listen_tls(s, &at, &port, &e) != 0 ||
+        server_listen_unix(s, sock, ROLE_ADMIN, &e) != 0) {
         (void)fprintf(stderr, "%s\n", err_text(&e));
         _exit(1);
     }

@@ -314,9 +314,9 @@ int agent_api_open(struct server **ret, struct agent *a, struct err *e)
     int r = server_new(ret, &config, e);
 
     if (r == 0)
-        r = server_listen_unix(*ret, a->config->socket_path, e);
+        r = server_listen_unix(*ret, a->config->socket_path, ROLE_ADMIN, e);
     /* Members of the group may read, and run jobs. */
     if (r == 0)
-        r = server_listen_users(*ret, a->config->socket_path, ROLE_OPERATOR, e);
+        r = server_listen_unix(*ret, a->config->socket_path, ROLE_OPERATOR, e);
     return r;
 }

@@ -331,10 +331,10 @@ static int open_server(struct hub *hub, struct err *e)
     if (r == 0)
         r = server_listen_tls(hub->server, &hub->config.api_listen, &api_port, e);
     if (r == 0)
-        r = server_listen_unix(hub->server, hub->config.socket_path, e);
+        r = server_listen_unix(hub->server, hub->config.socket_path, ROLE_ADMIN, e);
     /* Members of the group may look. */
     if (r == 0)
-        r = server_listen_users(hub->server, hub->config.socket_path, ROLE_VIEWER, e);
+        r = server_listen_unix(hub->server, hub->config.socket_path, ROLE_VIEWER, e);
     if (r != 0)
         return r;
     hub->changes.server = hub->server;

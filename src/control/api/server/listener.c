@@ -251,13 +251,17 @@ int server_listen_overlay(struct server *s, const struct endpoint *at, const cha
     return r;
 }
 
-static int listen_unix(
-    struct server *s, const char *path, mode_t mode, enum role role, struct err *e)
+int server_listen_unix(struct server *s, const char *path, enum role role, struct err *e)
 {
     struct server_listener *l = NULL;
-    int fd = unix_socket_listen(path, SOCK_STREAM, mode);
+    char users[UNIX_SOCKET_CHOICE_CAP];
+    int fd;
     int r;
 
+    (void)snprintf(users, sizeof(users), "%s" UNIX_SOCKET_USERS_SUFFIX, path);
+    if (role != ROLE_ADMIN)
+        path = users;
+    fd = unix_socket_listen(path, SOCK_STREAM, role == ROLE_ADMIN ? 0600 : 0660);
     if (fd == -EADDRINUSE)
         return err_set(e, fd, "another daemon answers at \"%s\" already", path);
     if (fd == -EEXIST)
@@ -273,17 +277,4 @@ static int listen_unix(
         l->role = role;
     }
     return r;
-}
-
-int server_listen_unix(struct server *s, const char *path, struct err *e)
-{
-    return listen_unix(s, path, 0600, ROLE_ADMIN, e);
-}
-
-int server_listen_users(struct server *s, const char *path, enum role role, struct err *e)
-{
-    char users[UNIX_SOCKET_CHOICE_CAP];
-
-    (void)snprintf(users, sizeof(users), "%s" UNIX_SOCKET_USERS_SUFFIX, path);
-    return listen_unix(s, users, 0660, role, e);
 }

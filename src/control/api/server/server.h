@@ -82,18 +82,15 @@ struct server *server_free(struct server *s);
 int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
 
-/** server_listen_unix() - the admin API at a unix socket for root alone. 0 or negative errno with
- * words. */
-int server_listen_unix(struct server *s, const char *path, struct err *e);
-
 /**
- * server_listen_users() - a second unix socket, for the members of this process' group
- * @path:	of the admin API's socket. unix_socket_choose() says what this one is called
- * @role:	the role of those who ask through it
+ * server_listen_unix() - the admin API at a unix socket
+ * @role:	the role of those who ask through it. ROLE_ADMIN: the socket is for root alone;
+ *		another one: it is a second socket, for the members of this process' group
+ * @path:	of the socket for root. unix_socket_choose() says what the second one is called
  *
  * Return: 0 or negative errno with words.
  */
-int server_listen_users(struct server *s, const char *path, enum role role, struct err *e);
+int server_listen_unix(struct server *s, const char *path, enum role role, struct err *e);
 
 /**
  * server_listen_overlay() - the members' API of one network

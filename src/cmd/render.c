@@ -7,6 +7,7 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/price_table.h"
 #include "cmd/stock.h"
 #include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
@@ -46,22 +47,12 @@ static int fail(const struct err *e)
 
 static int read_file(struct snapshot *ret)
 {
-    _cleanup_(freep) char *text = NULL;
-    struct err e = ERR_NULL;
-    json_error_t error;
     json_auto_t *json = NULL;
-    size_t len;
-    int r = statefile_read(arg.snapshot, WATCH_EVENT_LINE_MAX, &text, &len, &e);
+    struct err e = ERR_NULL;
+    int r = json_file_read(&json, arg.snapshot, WATCH_EVENT_LINE_MAX, &e);
 
-    if (r == STATEFILE_E_ABSENT)
-        return cmd_fail(usage.command, "%s does not exist", arg.snapshot);
-    if (r < 0)
-        return fail(&e);
-    json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
-    if (!json)
-        return cmd_fail(
-            usage.command, "%s is not JSON: %s in line %d", arg.snapshot, error.text, error.line);
-    r = stock_take(ret, json, &e);
+    if (r == 0)
+        r = stock_take(ret, json, &e);
     return r == 0 ? CMD_OK : fail(&e);
 }
 

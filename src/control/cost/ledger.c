@@ -58,17 +58,6 @@ static bool add_price(struct price_sum *sum, bool has_price, double per_gb, uint
     return has_price;
 }
 
-static bool is_hub(const struct price_facts *facts, const char *node)
-{
-    const json_t *hub;
-    size_t i;
-
-    json_array_foreach(facts->hubs, i, hub)
-        if (json_is_string(hub) && strcmp(json_string_value(hub), node) == 0)
-            return true;
-    return false;
-}
-
 void price_add(struct price_sum *sum, const struct price_facts *facts, const char *from,
     const char *to, enum path_kind path, uint64_t bytes)
 {
@@ -85,7 +74,8 @@ void price_add(struct price_sum *sum, const struct price_facts *facts, const cha
     else
         is_priced = add_price(sum, row->has_egress, row->egress + row->nat, bytes);
     /* What goes to a hub itself ends there. */
-    if (is_relayed && hub && !is_hub(facts, to) && !is_hub(facts, from)) {
+    if (is_relayed && hub && !fields_list_has(facts->hubs, to) &&
+        !fields_list_has(facts->hubs, from)) {
         row = row_of(facts, hub);
         is_priced &= add_price(sum, row->has_egress, row->egress + row->nat, bytes);
     }

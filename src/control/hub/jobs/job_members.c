@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "mesh/object/fields.h"
 #include "rendezvous/shared/rdzv_record.h"
 
 /* Most commands of one member that are kept; those beyond are not counted. */
@@ -269,23 +270,12 @@ static void count_all(struct job_members *m, nsec_t now)
     m->count = c;
 }
 
-static bool has_name(const json_t *names, const char *name)
-{
-    const json_t *item;
-    size_t i;
-
-    json_array_foreach(names, i, item)
-        if (strcmp(json_string_value(item), name) == 0)
-            return true;
-    return false;
-}
-
 /* The names of the lost for @asker, who has to be told of its own; gives a reference. */
 static json_t *lost_for(const struct job_members *m, const char *asker, nsec_t now)
 {
     json_t *lost = json_copy(m->count.lost);
 
-    if (json_array_size(lost) < JOB_MEMBERS_NAMED_MAX || has_name(lost, asker) ||
+    if (json_array_size(lost) < JOB_MEMBERS_NAMED_MAX || fields_list_has(lost, asker) ||
         !tally_of(json_object_get(m->commands, asker), now).is_lost)
         return lost;
     (void)json_array_set_new(lost, JOB_MEMBERS_NAMED_MAX - 1, json_string(asker));

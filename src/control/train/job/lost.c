@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "measure/order.h"
+#include "mesh/object/fields.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
 #include "os/child.h"
@@ -241,17 +242,6 @@ void lost_give_up(const struct run *run)
 
 #define NAMES_MAX 8 /* at most so many nodes are named in a list */
 
-static bool has_name(const json_t *names, const char *name)
-{
-    const json_t *item;
-    size_t i;
-
-    json_array_foreach(names, i, item)
-        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
-            return true;
-    return false;
-}
-
 /* Names that are put into a list, and how many there are. */
 struct names {
     struct str text;
@@ -279,7 +269,7 @@ static const char *other_job(const json_t *jobs, const char *own, const char *no
         const char *name = json_string_value(json_object_get(job, "job"));
 
         if (name && strcmp(name, own) != 0 && parse_name(name, "job", NULL) == 0 &&
-            has_name(json_object_get(job, "present"), node))
+            fields_list_has(json_object_get(job, "present"), node))
             return name;
     }
     return NULL;
@@ -297,7 +287,7 @@ static void list_missing(
         const char *job;
         char text[2 * NAME_MAX_LEN + sizeof(" is in the job ")];
 
-        if (!members_peer_takes_part(peer) || has_name(f->present, name))
+        if (!members_peer_takes_part(peer) || fields_list_has(f->present, name))
             continue;
         job = other_job(f->jobs, f->job, name);
         if (!job) {
@@ -400,7 +390,7 @@ unsigned missing_report(const struct run *run)
     _cleanup_(missing_release) struct missing_facts f = {0};
 
     /* A hub that was started anew has forgotten this node as well, and hears of all again. */
-    if (waits && has_name(present, run->node.name) && missing_gather(&f, run, present))
+    if (waits && fields_list_has(present, run->node.name) && missing_gather(&f, run, present))
         missing_tell(run, &f);
     return waits ? AGAIN_MS : 0;
 }
@@ -523,14 +513,14 @@ bool met_is_of_member(const struct ip_addr *address, const json_t *status, const
     json_array_foreach(json_object_get(status, "peers"), i, peer) {
         const char *name = json_string_value(json_object_get(peer, "name"));
 
-        if (name && (!members || has_name(members, name)) &&
+        if (name && (!members || fields_list_has(members, name)) &&
             (is_text_of(json_object_get(peer, "address4"), address) ||
                 is_text_of(json_object_get(peer, "address6"), address)))
             return true;
     }
     for (i = 0; island && i < island->n; i++)
         if (ip_addr_equal(&island->mates[i].lan, address) &&
-            (!members || has_name(members, island->mates[i].name)))
+            (!members || fields_list_has(members, island->mates[i].name)))
             return true;
     return false;
 }

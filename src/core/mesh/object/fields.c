@@ -315,6 +315,17 @@ int fields_end(const struct fields *f)
     return f->failed;
 }
 
+bool fields_list_has(const json_t *list, const char *text)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
+            return true;
+    return false;
+}
+
 /* ---- blocks of addresses ---- */
 
 /* What RFC 6890 and RFC 4291 keep for other uses. */

@@ -674,11 +674,11 @@ static int begin_again(struct run *run, int *ret_status)
     interrupt_begin(&i);
     r = again_prepare(run, &arg.opt, &i, &e);
     if (r != 0) {
-        if (r == AGAIN_E_INTERRUPTED)
+        if (r == LOST_E_INTERRUPTED)
             (void)cmd_fail("run", "interrupted while it waited: the job's other nodes are told");
         else
             (void)cmd_fail("run", "%s: not started again", err_text(&e));
-        if (r == AGAIN_E_OVER)
+        if (r == RENDEZVOUS_E_OVER)
             run_give_up(run);
         else
             lost_give_up(run);
@@ -780,9 +780,9 @@ static int await_hub(struct run *run, struct err *e)
 
     interrupt_begin(&i);
     r = again_await_hub(run, &arg.opt, &i, e);
-    if (r == AGAIN_E_INTERRUPTED)
+    if (r == LOST_E_INTERRUPTED)
         r = cmd_fail("run", "interrupted while it waited for the hub");
-    else if (r == AGAIN_E_ALONE)
+    else if (r == LOST_E_ALONE)
         r = cmd_fail("run", "%s: not started", err_text(e));
     else if (r != 0)
         r = cmd_fail("run", "%s", err_text(e));

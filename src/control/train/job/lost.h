@@ -98,11 +98,11 @@ bool lost_is_before(const struct run *run);
  */
 int lost_assess(const struct run *run, struct interrupt *i);
 
-/* Outcomes of lost_await(). */
-#define LOST_E_AGAIN       1 /* the run has broken, or another hub serves it: prepare it again */
-#define LOST_E_ALONE       2 /* not all nodes have come in time */
-#define LOST_E_ENDED       3 /* another node has ended its command, and will not be there */
-#define LOST_E_INTERRUPTED 4 /* a person does not wait */
+/* Outcomes of lost_await(), and of again_prepare(). No outcome of run_prepare() is the same. */
+#define LOST_E_AGAIN       102 /* the run has broken, or another hub serves it: prepare it again */
+#define LOST_E_ALONE       103 /* not all nodes have come in time, or no hub or agent */
+#define LOST_E_ENDED       104 /* another node has ended its command, and will not be there */
+#define LOST_E_INTERRUPTED 105 /* a person does not wait */
 
 /**
  * lost_await() - wait until all nodes of the job are there

@@ -263,11 +263,6 @@ enum again_verdict again_decide(struct again *a, int r, nsec_t lasted);
 /** again_pause_ms() - @n tries have failed: wait for so long, ms; longer each time, up to 30 s */
 unsigned again_pause_ms(unsigned n);
 
-/* Outcomes of again_prepare(). */
-#define AGAIN_E_ALONE       1 /* nodes, the hub or the agent have not come in time, or will not */
-#define AGAIN_E_INTERRUPTED 2 /* a person does not wait */
-#define AGAIN_E_OVER        3 /* the command has ended on another node, so there is no next run */
-
 /**
  * again_prepare() - prepare the next run of the job, and of one of fixed size wait for its nodes
  * @run:	the run that was; replaced by the next one, unless none could be prepared
@@ -277,7 +272,8 @@ unsigned again_pause_ms(unsigned n);
  * A run that cannot be prepared is tried again for wait_lost, or a minute if that is longer; the
  * first failure is said on standard error.
  *
- * Return: 0; AGAIN_E_ALONE or AGAIN_E_OVER with words; AGAIN_E_INTERRUPTED.
+ * Return: 0; LOST_E_ALONE, LOST_E_ENDED or, when there is no next run because the command has ended
+ * on another node, RENDEZVOUS_E_OVER, with words; LOST_E_INTERRUPTED.
  */
 int again_prepare(struct run *run, struct run_options *opt, struct interrupt *i, struct err *e);
 
@@ -288,7 +284,7 @@ int again_prepare(struct run *run, struct run_options *opt, struct interrupt *i,
  * @i:		begun; a signal ends the wait
  * @e:		has run_prepare()'s words, which are said on standard error with what is waited for
  *
- * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED; or an error of run_prepare().
+ * Return: 0; LOST_E_ALONE with words; LOST_E_INTERRUPTED; or an error of run_prepare().
  */
 int again_await_hub(
     struct run *ret, const struct run_options *opt, struct interrupt *i, struct err *e);

@@ -425,7 +425,7 @@ static int give_up_after(nsec_t waited, struct err *e)
     const struct err why = *e;
     char time[32];
 
-    return err_set(e, AGAIN_E_ALONE, "%s after %s", err_text(&why),
+    return err_set(e, LOST_E_ALONE, "%s after %s", err_text(&why),
         format_duration(waited / NSEC_PER_SEC * NSEC_PER_SEC, time));
 }
 
@@ -440,7 +440,7 @@ static int prepare_until(
 
     while ((r = prepare_once(run, opt, e)) != 0) {
         if (r == RENDEZVOUS_E_OVER)
-            return AGAIN_E_OVER;
+            return r;
         if (clock_now() >= until)
             return give_up_after(clock_now() - begun_at, e);
         if (n++ == 0)
@@ -448,7 +448,7 @@ static int prepare_until(
                 format_duration(
                     (until - begun_at + NSEC_PER_SEC / 2) / NSEC_PER_SEC * NSEC_PER_SEC, time));
         if (interrupt_wait(i, again_pause_ms(n)))
-            return AGAIN_E_INTERRUPTED;
+            return LOST_E_INTERRUPTED;
     }
     return 0;
 }
@@ -472,7 +472,7 @@ int again_await_hub(
         format_duration(patience, time));
     do {
         if (interrupt_wait(i, again_pause_ms(++n)))
-            return AGAIN_E_INTERRUPTED;
+            return LOST_E_INTERRUPTED;
         r = run_prepare(ret, opt, e);
     } while (r == RENDEZVOUS_E_AWAY && clock_now() - begun_at < patience);
     return r == RENDEZVOUS_E_AWAY ? give_up_after(clock_now() - begun_at, e) : r;
@@ -490,10 +490,8 @@ int again_prepare(struct run *run, struct run_options *opt, struct interrupt *i,
         r = lost_await(run, begun_at + opt->wait_lost, i, e);
         if (r == LOST_E_ALONE)
             return give_up_after(opt->wait_lost, e);
-        if (r == LOST_E_ENDED)
-            return AGAIN_E_ALONE;
         if (r != LOST_E_AGAIN)
-            return r == LOST_E_INTERRUPTED ? AGAIN_E_INTERRUPTED : r;
+            return r;
         run_dir_remove(run->dir);
     }
 }

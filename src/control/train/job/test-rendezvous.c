@@ -313,7 +313,7 @@ static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
     a = (struct said_agent){.answers = {{500, "{\"error\":\"not yet\"}"}}};
     i.signal = SIGINT;
     said_agent_start(&a);
-    assert_int_equal(again_prepare(&run, &opt, &i, &e), AGAIN_E_INTERRUPTED);
+    assert_int_equal(again_prepare(&run, &opt, &i, &e), LOST_E_INTERRUPTED);
     said_agent_end(&a);
     assert_string_equal(run.rendezvous.id, "job.2");
     i.signal = 0;
@@ -341,7 +341,7 @@ static void test_no_next_run(void **state)
     interrupt_begin(&i);
     make_run(&run, &a);
     said_agent_start(&a);
-    assert_int_equal(again_prepare(&run, &opt, &i, &e), AGAIN_E_OVER);
+    assert_int_equal(again_prepare(&run, &opt, &i, &e), RENDEZVOUS_E_OVER);
     said_agent_end(&a);
     assert_string_equal(err_text(&e), "has ended on gpu-2");
     interrupt_end(&i);

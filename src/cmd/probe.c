@@ -261,17 +261,17 @@ static void tell(const struct ping_monitor_member *m, enum ping_monitor_family f
     json_auto_t *json = NULL;
 
     if (!arg.json && reach->state == REACHABILITY_REACHED)
-        log_info("%s is reached over %s, in %.1f ms", m->name, ping_monitor_family_name(family),
+        log_info("%s is reached over %s, in %.1f ms", m->name, ping_monitor_family_names[family],
             (double)reach->rtt / NSEC_PER_MSEC);
     if (!arg.json && reach->state == REACHABILITY_SILENT)
         log_warning("%s does not answer over %s: %u pings in %llu s", m->name,
-            ping_monitor_family_name(family), reach->silent_pings,
+            ping_monitor_family_names[family], reach->silent_pings,
             (unsigned long long)((now - reach->silent_since) / NSEC_PER_SEC));
     if (!arg.json)
         return;
     json = json_pack("{s:I, s:s, s:s, s:s, s:o}", "time", (json_int_t)(clock_wall() / NSEC_PER_SEC),
-        "node", m->name, "family", ping_monitor_family_name(family), "state",
-        reachability_state_name(reach->state), "rttMs",
+        "node", m->name, "family", ping_monitor_family_names[family], "state",
+        reachability_state_names[reach->state], "rttMs",
         reach->state == REACHABILITY_REACHED ? json_real((double)reach->rtt / NSEC_PER_MSEC)
                                              : json_null());
     (void)json_dumpf(json, stdout, JSON_COMPACT);

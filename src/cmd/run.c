@@ -717,7 +717,7 @@ static int start(struct run *run, int *ret_status, struct err *e)
     add_words(&added, &lw);
     if (lw.n_added > 0 && !arg.opt.is_quiet)
         (void)fprintf(stderr, "weft run: %s gets these options as well:%s\n",
-            command_kind_name(run->command.kind), str_text(&added));
+            command_kind_names[run->command.kind], str_text(&added));
     return run_exec(run, lw.items, ret_status, e);
 }
 

@@ -16,7 +16,7 @@
 
 #define VENDOR_NVIDIA "0x10de"
 
-static const char *const kind_names[] = {
+const char *const fabric_kind_names[] = {
     [FABRIC_EFA] = "efa",
     [FABRIC_INFINIBAND] = "infiniband",
     [FABRIC_GCE_RDMA] = "gce-rdma",
@@ -26,16 +26,12 @@ static const char *const kind_names[] = {
     [FABRIC_GVNIC] = "gvnic",
     [FABRIC_ETHERNET] = "ethernet",
 };
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == FABRIC_KIND_N, "a name for each kind");
-
-const char *fabric_kind_name(enum fabric_kind kind)
-{
-    return kind_names[kind];
-}
+_Static_assert(sizeof(fabric_kind_names) / sizeof(*fabric_kind_names) == FABRIC_KIND_N,
+    "a name for each kind");
 
 enum fabric_kind fabric_kind_parse(const char *name)
 {
-    return (enum fabric_kind)parse_word(name, kind_names, FABRIC_KIND_N);
+    return (enum fabric_kind)parse_word(name, fabric_kind_names, FABRIC_KIND_N);
 }
 
 bool fabric_kind_is_fast(enum fabric_kind kind)
@@ -517,7 +513,7 @@ void fabric_report_make(struct fabric_report *ret, const struct fabric_facts *f)
     const char *cloud = metadata_cloud_name(f->cloud);
 
     *ret = (struct fabric_report){.n_gpus = f->n_gpus, .asked_together = p->asked_together};
-    (void)snprintf(ret->kind, sizeof(ret->kind), "%s", fabric_kind_name(f->kind));
+    (void)snprintf(ret->kind, sizeof(ret->kind), "%s", fabric_kind_names[f->kind]);
     (void)snprintf(
         ret->machine, sizeof(ret->machine), "%.*s", FABRIC_REPORT_TEXT_MAX - 1, p->machine);
     (void)snprintf(ret->gpu, sizeof(ret->gpu), "%.*s", FABRIC_REPORT_TEXT_MAX - 1, f->gpu);
@@ -542,7 +538,7 @@ void fabric_report_make(struct fabric_report *ret, const struct fabric_facts *f)
 
 void fabric_format(struct str *out, const struct fabric_facts *f)
 {
-    str_addf(out, "fabric: %s\n", fabric_kind_name(f->kind));
+    str_addf(out, "fabric: %s\n", fabric_kind_names[f->kind]);
     for (size_t i = 0; i < f->n_claims; i++)
         str_addf(out, "%s: %s (%s)\n", f->claims[i].what, f->claims[i].value, f->claims[i].source);
 }

@@ -97,9 +97,9 @@ struct fabric_facts {
     size_t n_claims;
 };
 
-/** fabric_kind_name() - "efa", "infiniband", "gce-rdma", "tcpxo", "tcpx", "roce", "gvnic",
+/** fabric_kind_names - "efa", "infiniband", "gce-rdma", "tcpxo", "tcpx", "roce", "gvnic",
  * "ethernet". */
-const char *fabric_kind_name(enum fabric_kind kind);
+extern const char *const fabric_kind_names[];
 
 /** fabric_kind_parse() - the kind of that name; FABRIC_KIND_N: there is none. */
 enum fabric_kind fabric_kind_parse(const char *name);

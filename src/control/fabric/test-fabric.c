@@ -78,8 +78,8 @@ static void test_kinds(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         machines_read(&facts, rows[i].machine);
         if (facts.kind != rows[i].kind)
-            fail_msg("%s: %s, expected %s", rows[i].machine, fabric_kind_name(facts.kind),
-                fabric_kind_name(rows[i].kind));
+            fail_msg("%s: %s, expected %s", rows[i].machine, fabric_kind_names[facts.kind],
+                fabric_kind_names[rows[i].kind]);
     }
 }
 

@@ -18,16 +18,12 @@
 static const char *const kind_names[] = {"none", "session", "facts", "names", "warm", "light",
     "bulk", "heard", "underlay", "allreduce", "sink", "source", "hop", "port"};
 static const char *const way_names[] = {"out", "in", "both"};
-static const char *const algorithm_names[] = {"ring", "tree"};
+const char *const order_algorithm_names[] = {"ring", "tree"};
 
 _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == ORDER_N, "a name each");
 _Static_assert(sizeof(way_names) / sizeof(*way_names) == ORDER_DIRECTION_N, "a name each");
-_Static_assert(sizeof(algorithm_names) / sizeof(*algorithm_names) == ORDER_ALGORITHM_N, "the same");
-
-const char *order_algorithm_name(enum order_algorithm a)
-{
-    return algorithm_names[a];
-}
+_Static_assert(sizeof(order_algorithm_names) / sizeof(*order_algorithm_names) == ORDER_ALGORITHM_N,
+    "the same");
 
 bool session_id_equal(const struct session_id *a, const struct session_id *b)
 {
@@ -100,7 +96,7 @@ static const struct row order_rows[] = {
         .kinds = BIT(BULK)},
     {ROW(BOOL, "underlay", struct order, underlay), .is_optional = true,
         .has = offsetof(struct order, underlay), .kinds = BIT(BULK)},
-    {ROW(ENUM, "algorithm", struct order, algorithm), .names = algorithm_names,
+    {ROW(ENUM, "algorithm", struct order, algorithm), .names = order_algorithm_names,
         .max = ORDER_ALGORITHM_N, .kinds = BIT(ALLREDUCE)},
     {.type = ROW_END},
 };

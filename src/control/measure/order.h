@@ -134,8 +134,8 @@ json_t *order_challenge_encode(const struct order_challenge *c, const char *sent
 /** order_challenge_decode() - the challenge in an answer. False: it has none. */
 bool order_challenge_decode(struct order_challenge *ret, const json_t *answer);
 
-/** order_algorithm_name() - "ring" or "tree". */
-const char *order_algorithm_name(enum order_algorithm a);
+/** order_algorithm_names - "ring" or "tree". */
+extern const char *const order_algorithm_names[];
 
 /** session_id_equal() - are these ids of the same session? */
 bool session_id_equal(const struct session_id *a, const struct session_id *b);

@@ -20,14 +20,11 @@
 
 /* ---- is it reached? -------------------------------------------------------------------------- */
 
-static const char *const state_names[] = {"unknown", "reached", "silent"};
+const char *const reachability_state_names[] = {"unknown", "reached", "silent"};
 
-_Static_assert(sizeof(state_names) / sizeof(*state_names) == REACHABILITY_STATE_N, "a name each");
-
-const char *reachability_state_name(enum reachability_state s)
-{
-    return state_names[s];
-}
+_Static_assert(
+    sizeof(reachability_state_names) / sizeof(*reachability_state_names) == REACHABILITY_STATE_N,
+    "a name each");
 
 /* Changes the state; returns false if it was the same already. */
 static bool enter_state(struct reachability *r, enum reachability_state state, nsec_t now)
@@ -270,15 +267,11 @@ void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, 
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static const char *const family_names[] = {"ipv4", "ipv6"};
+const char *const ping_monitor_family_names[] = {"ipv4", "ipv6"};
 
 _Static_assert(
-    sizeof(family_names) / sizeof(*family_names) == PING_MONITOR_FAMILY_N, "a name each");
-
-const char *ping_monitor_family_name(enum ping_monitor_family f)
-{
-    return family_names[f];
-}
+    sizeof(ping_monitor_family_names) / sizeof(*ping_monitor_family_names) == PING_MONITOR_FAMILY_N,
+    "a name each");
 
 /* ---- for people ----------------------------------------------------------------------------- */
 
@@ -322,7 +315,7 @@ static json_t *encode_reachability(
     char address[IP_ADDR_TEXT_MAX];
 
     return json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:o}", "address",
-        ip_addr_format(&m->address[f], address), "state", reachability_state_name(r->state),
+        ip_addr_format(&m->address[f], address), "state", reachability_state_names[r->state],
         "rttMs", r->rtt > 0 ? json_real((double)r->rtt / NSEC_PER_MSEC) : json_null(), "loss",
         reachability_loss_permille(r, now) / 1000.0, "pings", (json_int_t)r->n_pings, "answers",
         (json_int_t)r->n_answers, "stateAgeSeconds",
@@ -338,7 +331,7 @@ json_t *ping_monitor_encode(const struct ping_monitor *p, nsec_t now)
         json_t *json = json_pack("{s:s}", "name", m->name);
 
         for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++)
-            (void)json_object_set_new(json, family_names[f],
+            (void)json_object_set_new(json, ping_monitor_family_names[f],
                 p->fd[f] >= 0 ? encode_reachability(m, (enum ping_monitor_family)f, now)
                               : json_null());
         if (json_array_append_new(members, json) < 0)
@@ -353,7 +346,8 @@ void ping_monitor_add_metrics(const struct ping_monitor *p, struct metrics *m)
 {
     for (size_t i = 0; i < p->n; i++)
         for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++) {
-            const char *const *labels = METRIC_LABELS(p->members[i].name, family_names[f]);
+            const char *const *labels =
+                METRIC_LABELS(p->members[i].name, ping_monitor_family_names[f]);
             const struct reachability *r = &p->members[i].reach[f];
 
             if (p->fd[f] < 0)

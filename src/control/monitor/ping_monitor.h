@@ -113,8 +113,8 @@ bool reachability_check(struct reachability *r, nsec_t now);
  */
 unsigned reachability_loss_permille(const struct reachability *r, nsec_t now);
 
-/** reachability_state_name() - "unknown", "reached" or "silent", as in the JSON of weft probe. */
-const char *reachability_state_name(enum reachability_state s);
+/** reachability_state_names - "unknown", "reached" or "silent", as in the JSON of weft probe. */
+extern const char *const reachability_state_names[];
 
 /* ---- pings ----------------------------------------------------------------------------------- */
 
@@ -217,8 +217,8 @@ void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, 
  * is not known is null.
  */
 
-/** ping_monitor_family_name() - "ipv4" or "ipv6". */
-const char *ping_monitor_family_name(enum ping_monitor_family f);
+/** ping_monitor_family_names - "ipv4" or "ipv6". */
+extern const char *const ping_monitor_family_names[];
 
 /**
  * ping_monitor_format() - a table with a line for each member

@@ -13,22 +13,17 @@
 
 /* ---- who asks, and what that allows --------------------------------------------------------- */
 
-static const char *const names[] = {
+const char *const role_names[] = {
     [ROLE_NONE] = "none",
     [ROLE_VIEWER] = "viewer",
     [ROLE_OPERATOR] = "operator",
     [ROLE_ADMIN] = "admin",
 };
-_Static_assert(sizeof(names) / sizeof(*names) == ROLE_N, "a name per role");
-
-const char *role_name(enum role role)
-{
-    return names[role];
-}
+_Static_assert(sizeof(role_names) / sizeof(*role_names) == ROLE_N, "a name per role");
 
 enum role role_parse(const char *text)
 {
-    size_t role = parse_word(text, names, ROLE_N);
+    size_t role = parse_word(text, role_names, ROLE_N);
 
     return role < ROLE_N ? (enum role)role : ROLE_NONE;
 }
@@ -173,19 +168,19 @@ static void refuse_stranger(
         response_refuse(rs, 401,
             "%s %s is for administrators: it needs \"Authorization: Bearer TOKEN\" with an "
             "admin token of role \"%s\"",
-            row->method, row->path, role_name(row->role));
+            row->method, row->path, role_names[row->role]);
         break;
     case CALLER_UNKNOWN:
         response_refuse(rs, 401,
             "the hub does not know this admin token: it is another hub's, or was removed or "
             "replaced; \"weft admin new NAME --role %s\" on the hub makes one",
-            role_name(row->role));
+            role_names[row->role]);
         break;
     case CALLER_EXPIRED:
         response_refuse(rs, 401,
             "the admin token of %s has expired, by the hub's clock: \"weft admin new NAME --role "
             "%s\" on the hub makes another",
-            caller->name, role_name(row->role));
+            caller->name, role_names[row->role]);
         break;
     case CALLER_LIMITED:
         response_refuse(
@@ -200,7 +195,7 @@ static bool admits_caller(const struct route *row, const struct request *rq, str
 
     if (caller->role < row->role) {
         response_refuse(rs, 403, "%s %s needs an admin token of role \"%s\"; %s has role \"%s\"",
-            row->method, row->path, role_name(row->role), caller->name, role_name(caller->role));
+            row->method, row->path, role_names[row->role], caller->name, role_names[caller->role]);
         return false;
     }
     if (caller->network[0] == '\0' || row->scope == ROUTE_SCOPE_FILTERED ||
@@ -208,7 +203,7 @@ static bool admits_caller(const struct route *row, const struct request *rq, str
         return true;
     response_refuse(rs, 403,
         "%s %s needs an admin token of role \"%s\" for %s; %s is for network \"%s\" only",
-        row->method, row->path, role_name(row->role),
+        row->method, row->path, role_names[row->role],
         row->scope == ROUTE_SCOPE_NETWORK ? "that network" : "all networks", caller->name,
         caller->network);
     return false;

@@ -50,8 +50,8 @@ struct caller {
     char network[NAME_MAX_LEN + 1]; /* the only one that it may see and change; "": all */
 };
 
-/** role_name() - "viewer"; "none" for ROLE_NONE. */
-const char *role_name(enum role role);
+/** role_names - "viewer"; "none" for ROLE_NONE. */
+extern const char *const role_names[];
 
 /** role_parse() - "viewer", "operator" or "admin"; anything else is ROLE_NONE. */
 enum role role_parse(const char *text);

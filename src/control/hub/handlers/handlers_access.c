@@ -24,7 +24,7 @@ static json_t *admin_json(const struct admin_token *t)
     const struct admin_record *a = &t->record;
 
     return json_pack("{s:s, s:s, s:I, s:I, s:s, s:s*, s:o*}", "name", a->name, "role",
-        role_name(a->role), "created", (json_int_t)a->created_at, "expires",
+        role_names[a->role], "created", (json_int_t)a->created_at, "expires",
         (json_int_t)a->expires_at, "createdBy", a->created_by, "network",
         a->network[0] ? a->network : NULL, "lastUsed",
         t->last_used_at > 0 ? json_integer((json_int_t)t->last_used_at) : NULL);
@@ -66,7 +66,7 @@ static void admin_made(struct reply *l, struct response *rs)
         return;
     }
     log_info("%s has made the admin token \"%s\" of role \"%s\"", l->rq.caller.name, call->ar.name,
-        role_name(call->ar.role));
+        role_names[call->ar.role]);
     json = admin_json(t);
     json_object_set_new(json, "token", json_string(call->text));
     response_json(rs, 201, json);
@@ -436,7 +436,7 @@ void handlers_routes_list(void *ctx, const struct request *rq, struct response *
                 json_array_append_new(open, json_string(accesses[i].name));
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:o, s:s, s:s, s:s}", "method", row->method, "path",
-                      row->path, "doors", open, "role", role_name(row->role), "scope",
+                      row->path, "doors", open, "role", role_names[row->role], "scope",
                       scopes[row->scope], "help", row->help));
     }
     response_json(rs, 200, json_pack("{s:o}", "routes", list));

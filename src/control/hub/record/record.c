@@ -486,7 +486,7 @@ char *admin_record_encode(const struct admin_record *a)
 
     hex_encode(a->hash.b, sizeof(a->hash.b), hex);
     text = finish(
-        json_pack("{s:s, s:s, s:I, s:I, s:s, s:s*, s:s*}", "hash", hex, "role", role_name(a->role),
+        json_pack("{s:s, s:s, s:I, s:I, s:s, s:s*, s:s*}", "hash", hex, "role", role_names[a->role],
             "created", (json_int_t)a->created_at, "expires", (json_int_t)a->expires_at, "createdBy",
             a->created_by, "network", a->network[0] ? a->network : NULL, "hubKey",
             a->network[0] ? x25519_public_format(&a->hub_key, hub_key) : NULL));

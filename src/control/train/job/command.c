@@ -21,14 +21,15 @@
 /* Longest path of a script behind a wrapper, with its zero. */
 #define SCRIPT_NAME_MAX 1024
 
-static const char *const kind_names[] = {
+const char *const command_kind_names[] = {
     [COMMAND_KIND_PLAIN] = "command",
     [COMMAND_KIND_TORCHRUN] = "torchrun",
     [COMMAND_KIND_ACCELERATE] = "accelerate",
     [COMMAND_KIND_DEEPSPEED] = "deepspeed",
     [COMMAND_KIND_MPI] = "mpirun",
 };
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == COMMAND_KIND_N, "a name for each kind");
+_Static_assert(sizeof(command_kind_names) / sizeof(*command_kind_names) == COMMAND_KIND_N,
+    "a name for each kind");
 
 /* The launchers, by the name of the program or of the module that `python -m` runs. */
 static const struct {
@@ -317,11 +318,6 @@ void command_read(struct command *ret, char *const words[])
         read_theirs(&c);
     }
     *ret = c;
-}
-
-const char *command_kind_name(enum command_kind kind)
-{
-    return kind_names[kind];
 }
 
 /* Programs that run another one: as many jobs are behind them as there are scripts. */

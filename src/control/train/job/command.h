@@ -56,8 +56,8 @@ void command_read(struct command *ret, char *const words[]);
  * script? */
 bool command_says(const struct command *c, const char *name);
 
-/** command_kind_name() - "torchrun", "accelerate", ...; "command" for a plain one. */
-const char *command_kind_name(enum command_kind kind);
+/** command_kind_names - "torchrun", "accelerate", ...; "command" for a plain one. */
+extern const char *const command_kind_names[];
 
 /**
  * command_job_name() - the name of a job for which no name was given

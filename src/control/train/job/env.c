@@ -650,17 +650,12 @@ _Static_assert(sizeof(env_rules) / sizeof(*env_rules) <= ENV_SIZE, "a plan holds
 
 static const size_t env_n_rules = sizeof(env_rules) / sizeof(*env_rules);
 
-static const char *const verdict_names[] = {
+const char *const env_verdict_names[] = {
     [ENV_VERDICT_SET] = "set",
     [ENV_VERDICT_KEPT] = "kept",
     [ENV_VERDICT_HURTS] = "hurts",
     [ENV_VERDICT_UNNEEDED] = "unneeded",
 };
-
-const char *env_verdict_name(enum env_verdict v)
-{
-    return verdict_names[v];
-}
 
 static void assess(struct env_entry *entry, const struct env_rule *rule, const struct env_facts *f,
     env_lookup_fn lookup, void *ctx)
@@ -728,7 +723,7 @@ static void add_kinds(struct str *out, unsigned kinds)
     }
     for (unsigned k = 0; k < COMMAND_KIND_N; k++)
         if (kinds & (1u << k)) {
-            str_addf(out, "%s%s", separator, command_kind_name((enum command_kind)k));
+            str_addf(out, "%s%s", separator, command_kind_names[k]);
             separator = ", ";
         }
 }

@@ -95,8 +95,8 @@ struct env_entry *env_plan_find(const struct env_plan *plan, const char *name);
 /** env_plan_count() - how many entries have that verdict. */
 size_t env_plan_count(const struct env_plan *plan, enum env_verdict verdict);
 
-/** env_verdict_name() - the verdict as a word: "set", "kept", "hurts" or "unneeded". */
-const char *env_verdict_name(enum env_verdict v);
+/** env_verdict_names - the verdict as a word: "set", "kept", "hurts" or "unneeded". */
+extern const char *const env_verdict_names[];
 
 /** env_format_table() - append the table of all rules in Markdown, as in docs/TRAINING.md. */
 void env_format_table(struct str *out);

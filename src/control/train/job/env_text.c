@@ -77,7 +77,7 @@ static int add_json(struct str *out, const struct env_plan *plan)
 
         if (json_array_append_new(json_object_get(all, "variables"),
                 json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", entry->name, "verdict",
-                    env_verdict_name(entry->verdict), "value", entry->value, "note", entry->note,
+                    env_verdict_names[entry->verdict], "value", entry->value, "note", entry->note,
                     "reason", entry->reason, "source", entry->source)) < 0 ||
             (set && json_object_set_new(
                         json_object_get(all, "env"), entry->name, json_string(entry->value)) < 0))

@@ -590,7 +590,7 @@ void run_summary(const struct run *run, struct str *out)
 {
     size_t n = env_plan_count(&run->plan, ENV_VERDICT_SET);
 
-    str_addf(out, "%s", command_kind_name(run->command.kind));
+    str_addf(out, "%s", command_kind_names[run->command.kind]);
     if (run->torch.torch != 0)
         str_addf(out, " with torch %s of %s", run->torch.version, run->torch.python);
     str_addf(out, " on %s (%s, %s), %zu variable%s set", run->node.name, run->node.interface,

@@ -46,7 +46,7 @@ static void test_kinds(void **state)
         struct command c = sample_command_read(cases[i].line, buf);
 
         if (c.kind != cases[i].kind)
-            fail_msg("%s: kind %s", cases[i].line, command_kind_name(c.kind));
+            fail_msg("%s: kind %s", cases[i].line, command_kind_names[c.kind]);
         if (strcmp(command_job_name(&c, job), cases[i].job) != 0)
             fail_msg("%s: job %s, not %s", cases[i].line, job, cases[i].job);
         assert_int_equal(parse_name(job, "job", NULL), 0);

@@ -60,7 +60,7 @@ static void check_set(const struct env_plan *plan, const char *name, const char 
 
     assert_non_null(entry);
     if (entry->verdict != ENV_VERDICT_SET)
-        fail_msg("%s is %s: %s", name, env_verdict_name(entry->verdict), entry->note);
+        fail_msg("%s is %s: %s", name, env_verdict_names[entry->verdict], entry->note);
     assert_string_equal(entry->value, value);
     assert_true(strlen(entry->reason) > 10 && strlen(entry->source) > 3);
 }

@@ -239,11 +239,11 @@ static void format_allreduce(const struct bench *b, enum order_algorithm i, stru
     if (a->bytes == 0)
         return;
     if (!a->is_done) {
-        str_addf(out, "all-reduce, %s: not done: %s\n", order_algorithm_name(i), a->why);
+        str_addf(out, "all-reduce, %s: not done: %s\n", order_algorithm_names[i], a->why);
         return;
     }
     str_addf(out, "all-reduce, %s, %.0f MiB, %zu members: %.1f ms, algbw %s, busbw %s\n",
-        order_algorithm_name(i), (double)a->bytes / (1 << 20), b->n_nodes,
+        order_algorithm_names[i], (double)a->bytes / (1 << 20), b->n_nodes,
         (double)a->elapsed / NSEC_PER_MSEC, bench_format_rate(bench_algbw(a), alg),
         bench_format_rate(bench_busbw(a, b->n_nodes), bus));
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "base/traffic.h"
+#include "mesh/object/fields.h"
 
 /* Most rows of each of its tables. */
 #define PAGE_ROWS_MAX 100
@@ -28,13 +29,6 @@ const char *page_style(void)
            ".25rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}"
            "th{font-weight:400;font-size:.85rem}td.n,th.n{text-align:right;white-space:nowrap;"
            "font-variant-numeric:tabular-nums}meter{width:9rem}";
-}
-
-static const char *text_of(const json_t *json, const char *field)
-{
-    const char *text = json_string_value(json_object_get(json, field));
-
-    return text ? text : "";
 }
 
 /* ==== the parts of an HTML document ========================================================== */
@@ -177,7 +171,7 @@ static void add_summary(struct str *out, const json_t *facts)
     add_fact(out, "moved", "%s", traffic_bytes_format(moved > 0 ? (uint64_t)moved : 0, buf));
     if (json_is_number(json_object_get(total, "cost")))
         add_fact(out, "cost", "%.2f %.16s", json_number_value(json_object_get(total, "cost")),
-            text_of(cost, "currency"));
+            fields_text_of(cost, "currency"));
     str_add(out, "</dl>\n");
 }
 
@@ -198,7 +192,7 @@ struct column {
 
 static void add_text(struct str *out, const json_t *row, const struct column *c)
 {
-    const char *text = text_of(c->in ? json_object_get(row, c->in) : row, c->field);
+    const char *text = fields_text_of(c->in ? json_object_get(row, c->in) : row, c->field);
 
     str_add(out, "<td>");
     html_text(out, text[0] == '\0' && c->none ? c->none : text);
@@ -415,17 +409,17 @@ void page_format(struct str *out, const json_t *facts)
 {
     const json_t *cost = json_object_get(facts, "cost");
 
-    html_begin(out, text_of(facts, "network"), page_style(), PAGE_STYLE_HASH);
+    html_begin(out, fields_text_of(facts, "network"), page_style(), PAGE_STYLE_HASH);
     str_add(out, "<h1>");
-    html_text(out, text_of(facts, "network"));
+    html_text(out, fields_text_of(facts, "network"));
     str_add(out, "</h1>\n<p class=\"soft\">as of ");
     add_time(out, json_integer_value(json_object_get(facts, "at")));
     str_add(out, " UTC; moved and cost from ");
-    html_text(out, text_of(cost, "since"));
+    html_text(out, fields_text_of(cost, "since"));
     str_add(out, " to ");
-    html_text(out, text_of(cost, "until"));
+    html_text(out, fields_text_of(cost, "until"));
     str_add(out, "; weft ");
-    html_text(out, text_of(facts, "version"));
+    html_text(out, fields_text_of(facts, "version"));
     str_add(out, "</p>\n");
     add_summary(out, facts);
     for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++)

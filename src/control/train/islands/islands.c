@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "mesh/object/fields.h"
 
 #define ISLANDS_NEAR_MS 1.0 /* machines of one place answer within this, in ms */
 
@@ -248,20 +249,13 @@ static const char *const state_names[] = {
 
 /* ---- from a status -------------------------------------------------------------------------- */
 
-const char *islands_text_of(const json_t *object, const char *field)
-{
-    const char *text = json_string_value(json_object_get(object, field));
-
-    return text ? text : "";
-}
-
 /* A name that is too long is of no node of ours; it is cut. */
 static void take_node(struct islands_node *ret, const json_t *json)
 {
     const json_t *fabric = json_object_get(json, "fabric");
 
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", islands_text_of(json, "name"));
-    (void)snprintf(ret->label, sizeof(ret->label), "%s", islands_text_of(json, "island"));
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", fields_text_of(json, "name"));
+    (void)snprintf(ret->label, sizeof(ret->label), "%s", fields_text_of(json, "island"));
     ret->has_fabric =
         json_is_object(fabric) && fabric_report_decode(&ret->fabric, fabric, ret->name, NULL) == 0;
 }
@@ -289,7 +283,7 @@ static int take_status(struct islands *ret, const json_t *status)
         if (json_is_number(rtt))
             ret->pairs[ret->n_pairs++] = (struct islands_pair){.b = i + 1,
                 .rtt_ms = json_number_value(rtt),
-                .is_lan = strcmp(islands_text_of(peer, "path"), "lan") == 0};
+                .is_lan = strcmp(fields_text_of(peer, "path"), "lan") == 0};
     }
     return 0;
 }
@@ -337,7 +331,7 @@ static int add_measured(struct islands *s, const json_t *json)
         s->pairs[s->n_pairs++] = (struct islands_pair){.a = a,
             .b = b,
             .rtt_ms = us / 1000,
-            .is_lan = strcmp(islands_text_of(pair, "path"), "lan") == 0};
+            .is_lan = strcmp(fields_text_of(pair, "path"), "lan") == 0};
     }
     return 0;
 }
@@ -421,7 +415,7 @@ static void add_names(struct str *out, const json_t *names)
 /* What a person has to know of it, in a sentence. */
 static void add_verdict(struct str *out, const json_t *island)
 {
-    const char *state = islands_text_of(island, "state");
+    const char *state = fields_text_of(island, "state");
     const json_t *rtt = json_object_get(island, "maxRttMs");
     long long n = json_integer_value(json_object_get(island, "measuredPairs"));
 
@@ -446,10 +440,10 @@ void islands_format(struct str *out, const json_t *json)
     size_t i;
 
     json_array_foreach(json_object_get(json, "islands"), i, island) {
-        str_addf(out, "%s (%s)\n  nodes: ", islands_text_of(island, "name"),
-            islands_text_of(island, "fabric"));
+        str_addf(out, "%s (%s)\n  nodes: ", fields_text_of(island, "name"),
+            fields_text_of(island, "fabric"));
         add_names(out, json_object_get(island, "nodes"));
-        str_addf(out, "\n  because %s\n  ", islands_text_of(island, "evidence"));
+        str_addf(out, "\n  because %s\n  ", fields_text_of(island, "evidence"));
         add_verdict(out, island);
         str_add(out, "\n");
     }

@@ -91,9 +91,6 @@ int islands_find(struct islands *ret, const json_t *status, const json_t *measur
 /** islands_deinit() - idempotent. */
 void islands_deinit(struct islands *s);
 
-/** islands_text_of() - a text field of a status; "": it has none. Borrowed. */
-const char *islands_text_of(const json_t *object, const char *field);
-
 /** islands_encode() - `weft islands --json`; a new reference, NULL: no memory. */
 json_t *islands_encode(const struct islands *s);
 

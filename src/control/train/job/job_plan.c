@@ -9,10 +9,10 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "mesh/object/fields.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "plan/matrix.h"
-#include "train/islands/islands.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
 
@@ -35,7 +35,7 @@ int job_plan_decode(struct job_plan *ret, const json_t *json, struct err *e)
     const json_t *islands = json_object_get(json, "islands");
     const json_t *exchange = json_object_get(json, "exchange");
     const json_t *best =
-        json_object_get(json_object_get(every, "kinds"), islands_text_of(every, "best"));
+        json_object_get(json_object_get(every, "kinds"), fields_text_of(every, "best"));
     struct job_plan p = {.n_islands = json_array_size(islands),
         .params = number(json_object_get(json, "model"), "params"),
         .is_good = json_is_true(json_object_get(json, "good")),
@@ -49,7 +49,7 @@ int job_plan_decode(struct job_plan *ret, const json_t *json, struct err *e)
     if (p.n_islands == 0 || p.n_islands > MATRIX_NODES_MAX || !json_is_object(best) ||
         p.params <= 0 || p.sync_share > 1 || p.max_share > 1)
         return err_set(e, -EINVAL, "it is not what weft plan --json prints");
-    (void)snprintf(p.form, sizeof(p.form), "%.15s", islands_text_of(exchange, "form"));
+    (void)snprintf(p.form, sizeof(p.form), "%.15s", fields_text_of(exchange, "form"));
     if (strspn(p.form, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(p.form))
         return err_set(e, -EINVAL, "its form of an exchange is no word");
     *ret = p;

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "fabric/fabric.h"
+#include "mesh/object/fields.h"
 #include "os/file.h"
 #include "train/islands/islands.h"
 
@@ -129,16 +130,16 @@ static bool take_mate(struct island_mate *ret, const json_t *peer)
     struct island_mate m = {0};
     struct endpoint at;
 
-    if (strcmp(islands_text_of(peer, "path"), "lan") != 0 ||
-        endpoint_parse(&at, islands_text_of(peer, "endpoint"), NULL) != 0 ||
+    if (strcmp(fields_text_of(peer, "path"), "lan") != 0 ||
+        endpoint_parse(&at, fields_text_of(peer, "endpoint"), NULL) != 0 ||
         ip_addr_is_link_local(&at.addr) ||
-        parse_name(islands_text_of(peer, "name"), "name", NULL) != 0)
+        parse_name(fields_text_of(peer, "name"), "name", NULL) != 0)
         return false;
-    (void)snprintf(m.name, sizeof(m.name), "%s", islands_text_of(peer, "name"));
+    (void)snprintf(m.name, sizeof(m.name), "%s", fields_text_of(peer, "name"));
     m.lan = at.addr;
     /* One that is not well formed is in no line of a hosts file. */
-    (void)ip_addr_parse(&m.overlay4, islands_text_of(peer, "address4"), NULL);
-    (void)ip_addr_parse(&m.overlay6, islands_text_of(peer, "address6"), NULL);
+    (void)ip_addr_parse(&m.overlay4, fields_text_of(peer, "address4"), NULL);
+    (void)ip_addr_parse(&m.overlay6, fields_text_of(peer, "address6"), NULL);
     *ret = m;
     return true;
 }

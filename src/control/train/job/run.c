@@ -713,19 +713,12 @@ int run_dir_name(char ret[static RUN_DIR_MAX], struct err *e)
     return 0;
 }
 
-int run_dir_make(const char *dir, struct err *e)
-{
-    if (mkdir(dir, 0700) < 0)
-        return err_set(e, -errno, "%.200s cannot be made: %s", dir, strerror(errno));
-    return 0;
-}
-
 void run_dir_remove(const char *dir)
 {
     _cleanup_(closep) int fd =
         dir[0] != '\0' ? open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     struct stat st;
-    /* Is it one that run_dir_make() has made, and not a folder that somebody has put in its place?
+    /* Is it one that run_make_dir() has made, and not a folder that somebody has put in its place?
      * The folder above may have handed the set-group-ID bit on to it. */
     bool is_ours = fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
                    (st.st_mode & (07777 & ~S_ISGID)) == 0700;
@@ -754,8 +747,8 @@ int run_make_dir(struct run *run, struct err *e)
 {
     int r = run->dir[0] != '\0' ? 0 : run_dir_name(run->dir, e);
 
-    if (r == 0 && !run->has_dir)
-        r = run_dir_make(run->dir, e);
+    if (r == 0 && !run->has_dir && mkdir(run->dir, 0700) < 0)
+        r = err_set(e, -errno, "%.200s cannot be made: %s", run->dir, strerror(errno));
     run->has_dir |= r == 0;
     return r;
 }

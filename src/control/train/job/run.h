@@ -186,14 +186,11 @@ const char *run_broken(const struct run *run);
  */
 int run_dir_name(char ret[static RUN_DIR_MAX], struct err *e);
 
-/** run_dir_make() - make it, at a path of run_dir_name(). 0 or negative errno with words. */
-int run_dir_make(const char *dir, struct err *e);
-
 /**
  * run_dir_remove() - remove it, and the files in it
  *
  * Nothing happens when @dir is "", or a symbolic link, or no directory of this user alone: then
- * run_dir_make() did not make it.
+ * run_make_dir() did not make it.
  */
 void run_dir_remove(const char *dir);
 

@@ -315,6 +315,13 @@ int fields_end(const struct fields *f)
     return f->failed;
 }
 
+const char *fields_text_of(const json_t *json, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json, name));
+
+    return text ? text : "";
+}
+
 bool fields_list_has(const json_t *list, const char *text)
 {
     const json_t *item;

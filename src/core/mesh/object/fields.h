@@ -126,6 +126,9 @@ void fields_refuse_unknown(struct fields *f);
 /** fields_end() - 0, or what failed first (-EINVAL). */
 int fields_end(const struct fields *f);
 
+/** fields_text_of() - the text @name of @json, borrowed; "": it has none. */
+const char *fields_text_of(const json_t *json, const char *name);
+
 /** fields_list_has() - is that text an item of the array @list? */
 bool fields_list_has(const json_t *list, const char *text);
 

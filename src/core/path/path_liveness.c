@@ -1,5 +1,5 @@
-/* path_liveness.c - see path_liveness.h. */
-#include "path/path_liveness.h"
+/* path_liveness.c - see path_internal.h. */
+#include "path/path_internal.h"
 
 /* Time between two pings while data flows, and before an unanswered one is repeated. */
 #define PING_ACTIVE (500 * NSEC_PER_MSEC)

@@ -1,5 +1,5 @@
-/* lease.c - see lease.h. */
-#include "lease.h"
+/* lease.c - see router_internal.h. */
+#include "relay/router_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  * standbys are reported to peers, each with its round trip time; path/path_nominate.c
  * then chooses a relay for each pair of nodes.
  *
- * Whether a relay is alive is known from the path to it (path/path_liveness.h): data
+ * Whether a relay is alive is known from the path to it (path/path_liveness.c): data
  * that goes through the relay counts as data on that path. For the hub it is known
  * from struct hub_liveness.
  *

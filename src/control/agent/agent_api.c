@@ -5,8 +5,6 @@
 
 #include "agent/hublink/hub_transport_io.h"
 #include "agent/leave.h"
-#include "agent/node_machine.h"
-#include "agent/status.h"
 #include "api/server/server.h"
 #include "base/err.h"
 #include "base/metrics.h"
@@ -16,65 +14,28 @@
 #include "net/tun/offload.h"
 #include "os/clock.h"
 
-/* Polls, and gathers what the status tells of. @render: filled in; the result refers to it. */
-static struct status_input see(struct agent *a, struct render_input *render)
-{
-    agent_core_poll(a);
-    *render = agent_core_render_input(a);
-    return (struct status_input){
-        .render = render,
-        .seen = &a->seen,
-        .reach = &a->reach,
-        .made = &a->reconcile,
-        .pass = &a->pass,
-        .names = &a->names,
-        .clock = &a->time,
-        .engine =
-            a->reconcile.engine ? engine_kind_names[engine_kind_of(a->reconcile.engine)] : NULL,
-        .fabric = node_fabric_report(a->fabric),
-        .foreign_at = a->foreign_at,
-        .keepalive = &a->keepalive.probe.plan,
-        .resolver = a->resolver,
-        .stream_why = hub_transport_why(&a->hubs.serving->transport.transport),
-        .tls_failure = hub_transport_io_failure(&a->hubs.serving->transport),
-        .asymmetry = udp_asymmetry_of(&a->hubs.serving->transport.transport.asymmetry),
-        .hubs = &a->hubs,
-        .cluster = a->cluster ? &a->cluster_seen : NULL,
-        .copy_why = a->copy.why,
-        .meter = &a->meter.meter,
-        .hub_heard = hub_link_is_heard(a->hubs.serving->link),
-        .hub_silent_for = hub_link_silent_for(a->hubs.serving->link, clock_now()),
-        .hub_store_behind_s = hub_link_store_behind_s(a->hubs.serving->link),
-        .hub_quiet_max = hub_link_quiet_max(a->hubs.serving->link),
-        .now = clock_now(),
-        .wall = clock_wall(),
-    };
-}
-
-static struct status_routes see_routes(const struct agent *a)
-{
-    return (struct status_routes){
-        .others = &a->reconcile.subnets,
-        .self = snapshot_self(&a->snapshot),
-        .asked = &a->state.routes,
-        .forwards4 = interface_setting(a->state.interface, true, "forwarding"),
-        .forwards6 = interface_setting(a->state.interface, false, "forwarding"),
-        .masquerades = !a->state.keeps_sources,
-        .guard_fault = a->rules.guard_fault.text,
-    };
-}
-
 static void get_status(void *ctx, const struct request *rq, struct response *rs)
 {
+    struct agent *a = ctx;
+    const struct agent_hub *serving;
+    const char *interface = a->state.interface;
     struct render_input render;
-    struct status_input in = see(ctx, &render);
-    const struct agent *a = ctx;
-    const struct status_routes routes = see_routes(a);
+    struct status_input in = {.agent = a, .render = &render};
     struct offloads offloads;
     struct err e = ERR_NULL;
     json_t *status;
 
-    in.routes = &routes;
+    agent_core_poll(a);
+    render = agent_core_render_input(a);
+    serving = a->hubs.serving;
+    in.now = clock_now();
+    in.wall = clock_wall();
+    in.hub = hub_link_view(serving->link, in.now);
+    in.tls_failure = hub_transport_io_failure(&serving->transport);
+    in.forwards4 = interface_setting(interface, true, "forwarding");
+    in.forwards6 = interface_setting(interface, false, "forwarding");
+    if (a->reconcile.engine)
+        in.engine = engine_kind_names[engine_kind_of(a->reconcile.engine)];
     if (a->reconcile.engine && engine_offloads(a->reconcile.engine, &offloads, &e) == 0)
         in.offloads = &offloads;
     status = status_encode(&in);
@@ -103,19 +64,16 @@ static void get_snapshot(void *ctx, const struct request *rq, struct response *r
 static void get_paths(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
-    struct status_paths in = {.paths = a->paths, .now = clock_now()};
-    const struct observation *ob;
+    const struct reach_peer *peer;
+    const struct node *node;
 
     agent_core_poll(a);
-    in.node = snapshot_find_node(&a->snapshot, rq->params[0]);
-    in.peer = reach_find(&a->reach, rq->params[0]);
-    if (!in.node || !in.peer) {
+    node = snapshot_find_node(&a->snapshot, rq->params[0]);
+    peer = reach_find(&a->reach, rq->params[0]);
+    if (!node || !peer)
         response_refuse(rs, 404, "\"%s\" is no peer of this node", rq->params[0]);
-        return;
-    }
-    ob = observe_find(&a->seen, &in.node->key);
-    in.rate = ob ? ob->rate : 0;
-    response_json(rs, 200, status_paths_encode(&in));
+    else
+        response_json(rs, 200, status_paths_encode(a, node, peer, clock_now()));
 }
 
 /*
@@ -125,7 +83,8 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
 static void post_leave(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
-    struct endpoint api = agent_core_hub_api(a);
+    const struct node *hub = snapshot_find_node(&a->snapshot, a->hubs.serving->name);
+    struct endpoint api = {.port = 0};
     struct err unheard = ERR_NULL;
     struct err e = ERR_NULL;
     struct err names;
@@ -136,6 +95,8 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 409, "the agent is ending already");
         return;
     }
+    if (hub && hub->hub)
+        api = (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
     r = leave_tell_hub(&a->state, &a->snapshot, &api, &a->hubs.serving->signer, &unheard);
     if (agent_core_take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0) {
         response_fail(rs, &e);

@@ -17,15 +17,6 @@
 
 /* ---- the hubs ------------------------------------------------------------------------------- */
 
-struct endpoint agent_core_hub_api(const struct agent *a)
-{
-    const struct node *hub = snapshot_find_node(&a->snapshot, a->hubs.serving->name);
-
-    if (!hub || !hub->hub)
-        return (struct endpoint){0};
-    return (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
-}
-
 static bool has_route(void *ctx, const struct ip_addr *to)
 {
     struct agent *a = ctx;
@@ -359,20 +350,21 @@ static void act_on_hubs(struct agent *a, const struct hub_set_actions *actions, 
     }
 }
 
-static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t now)
+/* What is known of UDP to the hub: is it blocked, and how long does an idle mapping live? */
+static void poll_udp(struct agent *a, const struct observation *ob, nsec_t now)
 {
+    bool is_blocked = hub_transport_is_by_stream(&a->hubs.serving->transport.transport);
     const struct endpoint *hub = &a->hubs.serving->health.path.path.endpoint;
     struct keepalive_view view = {.now = now, .wall = a->wall_clock()};
 
-    if (observation_has_session(ob, now) &&
-        !hub_transport_why(&a->hubs.serving->transport.transport)) {
+    if (observation_has_session(ob, now) && !is_blocked) {
         view.hub = *hub;
         view.outside = path_driver_outside(a->paths, hub);
         view.is_natted = ip_addr_is_v4(&hub->addr) && path_driver_self(a->paths)->nat.is_natted;
     }
     keepalive_probe_look(&a->keepalive.probe, &view, a->snapshot.nodes.n);
-    path_driver_set_keepalive(
-        a->paths, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
+    path_driver_set_udp(
+        a->paths, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), is_blocked, now);
 }
 
 /* ---- polls ---------------------------------------------------------------------------------- */
@@ -410,18 +402,14 @@ static bool observe_engine(struct agent *a, nsec_t now)
     return r == 0;
 }
 
-static bool may_be_at(void *ctx, const char *node, const struct endpoint *at)
-{
-    const struct agent *a = ctx;
-
-    return path_driver_may_be_at(a->paths, node, at);
-}
-
 /* The endpoints that the engine has learned, and may have been led astray by. */
 static void resend_endpoints(struct agent *a, nsec_t now)
 {
-    struct peer_suspects_facts facts = {
-        .snapshot = &a->snapshot, .seen = &a->seen, .may_be_at = may_be_at, .ctx = a, .now = now};
+    struct peer_suspects_facts facts = {.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .may_be_at = path_driver_may_be_at,
+        .ctx = a->paths,
+        .now = now};
     struct peer_suspect suspect;
 
     while (peer_suspects_next(&a->suspects, &facts, &suspect)) {
@@ -442,7 +430,7 @@ static void evaluate_paths(struct agent *a, nsec_t now)
     struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
     bool changed = false;
 
-    if (path_driver_evaluate(a->paths, &a->reach, &facts) < 0)
+    if (reach_update(&a->reach, &facts, path_driver_view, a->paths) < 0)
         return;
     changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
@@ -531,9 +519,7 @@ void agent_core_poll(struct agent *a)
     facts = see_hubs(a, now);
     hub_set_poll(&a->hubs, &facts, &actions);
     act_on_hubs(a, &actions, now);
-    poll_keepalive(a, ob, now);
-    path_driver_set_blocked(
-        a->paths, hub_transport_why(&a->hubs.serving->transport.transport) != NULL, now);
+    poll_udp(a, ob, now);
     resend_endpoints(a, now);
     evaluate_paths(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);

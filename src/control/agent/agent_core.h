@@ -6,8 +6,8 @@
  * agent nor its siblings. agent_core.c carries facts from part to part, in a pass (the interface,
  * its rates and its packet filter are made what the snapshot says) and in a poll (the engine is
  * asked what it sees, the hubs and the paths are evaluated by that, what was moved is counted, and
- * the hubs get reports). Above it are agent_api.c, the node's socket, and agent.c, which starts and
- * ends all of it and hands over what comes from the loop.
+ * the hubs get reports). Above it are agent_api.c, the node's socket, with status.c, which tells of
+ * all of it, and agent.c, which starts and ends all of it and hands over what comes from the loop.
  *
  * Threads: the loop's.
  */
@@ -119,9 +119,6 @@ struct hub_link *agent_core_find_link(void *ctx, const char *name);
 /** agent_core_take_hubs() - use the hubs of the snapshot; part of each pass, and of the start. 0 or
  * negative errno with words. */
 int agent_core_take_hubs(struct agent *a, struct err *e);
-
-/** agent_core_hub_api() - where the hub's API is on the overlay; port 0: there is no hub. */
-struct endpoint agent_core_hub_api(const struct agent *a);
 
 /** agent_core_on_hub_forgot() - the hub was started anew and has to see a handshake of each edge
  * that it relays. */

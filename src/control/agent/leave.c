@@ -45,11 +45,17 @@ static bool make_path(
     return true;
 }
 
-static int call_hub(const struct hub_ask_call *call, struct err *e)
+static int call_hub(const struct client_target *target, const char *path, struct err *e)
 {
     struct client_answer answer = CLIENT_ANSWER_NULL;
-    int r = hub_ask_wait(call, &answer, e);
+    int r = client_call(target, "POST", path, NULL, WAIT_MS, &answer, e);
 
+    if (hub_ask_learn(target->signer, r, &answer)) {
+        client_answer_deinit(&answer);
+        if (e)
+            *e = (struct err)ERR_NULL;
+        r = client_call(target, "POST", path, NULL, WAIT_MS, &answer, e);
+    }
     client_answer_deinit(&answer);
     return r;
 }
@@ -58,15 +64,12 @@ static int tell_on_overlay(const struct endpoint *api, const char *interface,
     struct member_proof_signer *signer, struct err *e)
 {
     char address[ENDPOINT_TEXT_MAX];
-    struct hub_ask_call call = {.target = {.access = CLIENT_ACCESS_OVERLAY,
-                                    .address = endpoint_format(api, address),
-                                    .interface = interface,
-                                    .signer = signer},
-        .method = "POST",
-        .path = "/v1/leave",
-        .timeout_ms = WAIT_MS};
+    const struct client_target target = {.access = CLIENT_ACCESS_OVERLAY,
+        .address = endpoint_format(api, address),
+        .interface = interface,
+        .signer = signer};
 
-    return call_hub(&call, e);
+    return call_hub(&target, "/v1/leave", e);
 }
 
 /* At each of @n addresses in turn: through the proxy if there is one, and then without it. */
@@ -74,20 +77,16 @@ static int tell_by_https(const struct tls_pin *pin, const char (*apis)[HOST_PORT
     unsigned n, const char *proxy, const char *path, struct member_proof_signer *signer,
     nsec_t until, struct err *e)
 {
-    struct hub_ask_call call = {
-        .target = {.access = CLIENT_ACCESS_HTTPS, .pin = *pin, .signer = signer},
-        .method = "POST",
-        .path = path,
-        .timeout_ms = WAIT_MS};
+    struct client_target target = {.access = CLIENT_ACCESS_HTTPS, .pin = *pin, .signer = signer};
     int r = -ENOENT;
 
     for (unsigned i = 0; r != 0 && i < n && clock_now() < until; i++) {
-        call.target.address = apis[i];
-        call.target.proxy = proxy;
-        r = call_hub(&call, e);
+        target.address = apis[i];
+        target.proxy = proxy;
+        r = call_hub(&target, path, e);
         if (r != 0 && proxy && clock_now() < until) {
-            call.target.proxy = NULL;
-            r = call_hub(&call, e);
+            target.proxy = NULL;
+            r = call_hub(&target, path, e);
         }
     }
     return r;

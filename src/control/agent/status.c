@@ -4,13 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/hub_set.h"
-#include "agent/meter.h"
-#include "agent/node_machine.h"
-#include "agent/node_names.h"
+#include "agent/agent_core.h"
 #include "agent/paths/edge/path_driver.h"
-#include "agent/reconcile/pass_plan.h"
-#include "agent/reconcile/reconcile.h"
 #include "agent/resolver.h"
 #include "base/traffic.h"
 #include "mesh/object/node_status.h"
@@ -51,7 +46,8 @@ static json_t *encode_rate(uint64_t bits_per_s)
 
 static json_t *encode_rates(const struct status_input *in)
 {
-    const struct traffic_rates *rates = &in->seen->rates;
+    const struct observe *seen = &in->agent->seen;
+    const struct traffic_rates *rates = &seen->rates;
     json_t *classes = json_object();
 
     for (unsigned i = 0; classes && i < TRAFFIC_CLASS_N; i++)
@@ -59,7 +55,7 @@ static json_t *encode_rates(const struct status_input *in)
                                      encode_rate(rates->classes[i])) < 0)
             classes = (json_decref(classes), NULL);
     return json_pack("{s:o, s:o, s:b, s:s}", "bitsPerSecond", encode_rate(rates->all), "classes",
-        classes, "showsDscp", (int)in->seen->shows_dscp, "why", in->made->rates_why);
+        classes, "showsDscp", (int)seen->shows_dscp, "why", in->agent->reconcile.rates_why);
 }
 
 static json_t *encode_rtt(const struct reach_peer *peer, nsec_t rtt)
@@ -84,13 +80,14 @@ static json_t *encode_reach(const struct reach_peer *peer, uint64_t rate, nsec_t
 
 #define ROUTE_WHY_MAX 256
 
-json_t *status_routes_encode(const struct status_routes *in)
+/* Those behind others: [{"route", "node", "used", "why"}]. */
+static json_t *encode_routes(const struct subnet_routes *others)
 {
     json_t *list = json_array();
     char text[IP_PREFIX_TEXT_MAX];
 
-    for (size_t i = 0; list && in->others && i < in->others->n; i++) {
-        const struct subnet_route *sub = &in->others->items[i];
+    for (size_t i = 0; list && i < others->n; i++) {
+        const struct subnet_route *sub = &others->items[i];
 
         list = append(
             list, json_pack("{s:s, s:s, s:b, s:s}", "route", ip_prefix_format(&sub->to, text),
@@ -102,8 +99,9 @@ json_t *status_routes_encode(const struct status_routes *in)
 /* With why no packets get to that subnet, and what helps; "": no obstacle is known on this machine.
  */
 static json_t *encode_own(
-    const struct status_routes *in, const struct ip_prefix *route, bool is_admitted)
+    const struct status_input *in, const struct ip_prefix *route, bool is_admitted)
 {
+    const struct agent *a = in->agent;
     bool v4 = ip_addr_is_v4(&route->addr);
     char text[IP_PREFIX_TEXT_MAX];
     char why[ROUTE_WHY_MAX] = "";
@@ -112,29 +110,31 @@ static json_t *encode_own(
     if (!is_admitted)
         (void)snprintf(why, sizeof(why),
             "the hub has not admitted it; on the hub: weft node set %s --route %s",
-            in->self->meta.name, text);
+            a->snapshot.self, text);
     else if ((v4 ? in->forwards4 : in->forwards6) == 0)
         (void)snprintf(why, sizeof(why),
             "this machine forwards no IPv%c: sysctl -w net.%s=1, and a line in /etc/sysctl.d keeps "
             "it so",
             v4 ? '4' : '6', v4 ? "ipv4.ip_forward" : "ipv6.conf.all.forwarding");
-    else if (in->guard_fault[0] != '\0')
-        (void)snprintf(
-            why, sizeof(why), "the packet filter does not take its rules: %.180s", in->guard_fault);
+    else if (a->rules.guard_fault.text[0] != '\0')
+        (void)snprintf(why, sizeof(why), "the packet filter does not take its rules: %.180s",
+            a->rules.guard_fault.text);
     return json_pack("{s:s, s:b, s:b, s:s}", "route", text, "admitted", (int)is_admitted,
-        "masquerade", (int)in->masquerades, "why", why);
+        "masquerade", (int)!a->state.keeps_sources, "why", why);
 }
 
-json_t *status_routes_encode_own(const struct status_routes *in)
+/* Those behind this node: [{"route", "admitted", "masquerade", "why"}]. */
+static json_t *encode_own_routes(const struct status_input *in)
 {
-    const struct subnets *has = in->self->routes;
+    const struct subnets *has = snapshot_self(&in->agent->snapshot)->routes;
+    const struct subnets *asked = &in->agent->state.routes;
     json_t *list = json_array();
 
     for (unsigned i = 0; list && has && i < has->n; i++)
         list = append(list, encode_own(in, &has->items[i], true));
-    for (unsigned i = 0; list && in->asked && i < in->asked->n; i++)
-        if (!has || !subnets_has(has, &in->asked->items[i]))
-            list = append(list, encode_own(in, &in->asked->items[i], false));
+    for (unsigned i = 0; list && i < asked->n; i++)
+        if (!has || !subnets_has(has, &asked->items[i]))
+            list = append(list, encode_own(in, &asked->items[i], false));
     return list;
 }
 
@@ -200,65 +200,71 @@ static json_t *encode_offloads(const struct offloads *o)
 }
 
 /* Null while the interface is as it should be. */
-static json_t *encode_retry(const struct status_input *in)
+static json_t *encode_retry(const struct pass_plan *pass, nsec_t now)
 {
-    nsec_t left = nsec_max(in->pass->due_at - in->now, 0);
+    nsec_t left = nsec_max(pass->due_at - now, 0);
 
-    if (!text_or_none(in->pass->fault.text))
+    if (!text_or_none(pass->fault.text))
         return json_null();
-    return json_pack("{s:I, s:f}", "failures", (json_int_t)in->pass->n_failed, "inSeconds",
+    return json_pack("{s:I, s:f}", "failures", (json_int_t)pass->n_failed, "inSeconds",
         (double)(left / NSEC_PER_MSEC) / 1000);
 }
 
 /* Null when none was removed since the agent's start. */
-static json_t *encode_foreign(const struct status_input *in)
+static json_t *encode_foreign(const struct agent *a, nsec_t now)
 {
     char key[X25519_BASE64_MAX];
 
-    if (in->made->n_foreign == 0)
+    if (a->reconcile.n_foreign == 0)
         return json_null();
-    return json_pack("{s:I, s:s, s:I}", "removed", (json_int_t)in->made->n_foreign, "last",
-        x25519_public_format(&in->made->foreign, key), "ageSeconds",
-        (json_int_t)((in->now - in->foreign_at) / NSEC_PER_SEC));
+    return json_pack("{s:I, s:s, s:I}", "removed", (json_int_t)a->reconcile.n_foreign, "last",
+        x25519_public_format(&a->reconcile.foreign, key), "ageSeconds",
+        (json_int_t)((now - a->foreign_at) / NSEC_PER_SEC));
 }
 
 static json_t *encode_self(const struct status_input *in, const struct node *self)
 {
+    const struct agent *a = in->agent;
     const struct network *network = &in->render->snapshot->network;
+    const struct fabric_report *fabric = node_fabric_report(a->fabric);
     json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:I}", "network",
-        network->meta.name, "interface", in->made->interface, "engine", in->engine, "engineWhy",
-        in->made->why, "fault", in->pass->fault.text, "retry", encode_retry(in), "foreignPeers",
-        encode_foreign(in), "offloads", encode_offloads(in->offloads), "rates", encode_rates(in),
-        "mtu", (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
+        network->meta.name, "interface", a->reconcile.interface, "engine", in->engine, "engineWhy",
+        a->reconcile.why, "fault", a->pass.fault.text, "retry", encode_retry(&a->pass, in->now),
+        "foreignPeers", encode_foreign(a, in->now), "offloads", encode_offloads(in->offloads),
+        "rates", encode_rates(in), "mtu", (int)network->mtu, "revision",
+        (json_int_t)in->render->snapshot->revision);
 
-    if (in->fabric && more)
-        (void)json_object_set_new(more, "fabric", fabric_report_encode(in->fabric));
-    if (in->resolver && more)
-        (void)json_object_set_new(more, "dns", resolver_encode(in->resolver));
+    if (fabric && more)
+        (void)json_object_set_new(more, "fabric", fabric_report_encode(fabric));
+    if (a->resolver && more)
+        (void)json_object_set_new(more, "dns", resolver_encode(a->resolver));
     return join(encode_node(self), more);
 }
 
 static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 {
-    const struct observation *ob = observe_find(in->seen, &hub->key);
-    bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
+    const struct agent_hub *serving = in->agent->hubs.serving;
+    const struct hub_transport *transport = &serving->transport.transport;
+    const char *stream_why = hub_transport_why(transport);
+    const struct observation *ob = observe_find(&in->agent->seen, &hub->key);
+    bool by_udp = observation_has_session(ob, in->now) && !stream_why;
     /* Null: it has not been heard since the agent's start. */
-    json_t *silent = in->hub_silent_for == NSEC_NEVER
+    json_t *silent = in->hub.silent_for == NSEC_NEVER
                          ? json_null()
-                         : json_integer((json_int_t)(in->hub_silent_for / NSEC_PER_SEC));
-    const struct err *refused = in->hubs ? &in->hubs->serving->refused : NULL;
+                         : json_integer((json_int_t)(in->hub.silent_for / NSEC_PER_SEC));
     json_t *more =
         json_pack("{s:o, s:i, s:o, s:b, s:o, s:I, s:b, s:s, s:s, s:o, s:o, s:o*, s:s*, s:s*}",
             "endpoint", encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
             hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
-            "reachable", (int)in->hub_heard, "silentSeconds", silent, "quietSeconds",
-            (json_int_t)(in->hub_quiet_max / NSEC_PER_SEC), "udp", (int)by_udp, "why",
-            in->stream_why ? in->stream_why : "", "oneWay", udp_asymmetry_name(in->asymmetry),
-            "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+            "reachable", (int)in->hub.is_heard, "silentSeconds", silent, "quietSeconds",
+            (json_int_t)(in->hub.quiet_max / NSEC_PER_SEC), "udp", (int)by_udp, "why",
+            stream_why ? stream_why : "", "oneWay",
+            udp_asymmetry_names[udp_asymmetry_of(&transport->asymmetry)], "rxBytes",
+            encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
             encode_bytes(ob ? ob->facts.tx_bytes : 0), "storeBehindSeconds",
-            in->hub_store_behind_s ? json_integer((json_int_t)in->hub_store_behind_s) : NULL,
-            "tlsFailure", in->hub_heard ? NULL : in->tls_failure, "refused",
-            refused && refused->code != 0 ? refused->text : NULL);
+            in->hub.store_behind_s ? json_integer((json_int_t)in->hub.store_behind_s) : NULL,
+            "tlsFailure", in->hub.is_heard ? NULL : in->tls_failure, "refused",
+            serving->refused.code != 0 ? serving->refused.text : NULL);
 
     return join(encode_node(hub), more);
 }
@@ -272,13 +278,13 @@ static void explain_hub(const struct status_input *in, const struct agent_hub *h
     ret[0] = '\0';
     if (ob && !endpoint_is_none(&ob->endpoint))
         (void)endpoint_format(&ob->endpoint, at);
-    if (!observation_has_session(ob, in->now) && text_or_none(in->pass->fault.text))
+    if (!observation_has_session(ob, in->now) && text_or_none(in->agent->pass.fault.text))
         (void)snprintf(ret, WHY_MAX, "the interface of this node is not as it should be");
     else if (!observation_has_session(ob, in->now))
         (void)snprintf(ret, WHY_MAX, "no handshake with it comes about at %s: %s", at,
-            text_or_none(in->clock->lockout) ? in->clock->lockout
-                                             : "it is down, or UDP to it is blocked");
-    else if (hub == in->hubs->serving && !in->hub_heard)
+            text_or_none(in->agent->time.lockout) ? in->agent->time.lockout
+                                                  : "it is down, or UDP to it is blocked");
+    else if (hub == in->agent->hubs.serving && !in->hub.is_heard)
         (void)snprintf(ret, WHY_MAX, "it does not answer, and another one is being asked");
     else if (hub->report_lost_at != 0)
         (void)snprintf(
@@ -288,16 +294,17 @@ static void explain_hub(const struct status_input *in, const struct agent_hub *h
 /* NULL, and so no field, where there is no choice. */
 static json_t *encode_hubs(const struct status_input *in)
 {
-    json_t *hubs = in->hubs && in->hubs->n > 1 ? json_array() : NULL;
+    const struct hub_set *set = &in->agent->hubs;
+    json_t *hubs = set->n > 1 ? json_array() : NULL;
 
-    for (unsigned i = 0; hubs && i < in->hubs->n; i++) {
-        const struct agent_hub *hub = in->hubs->items[i];
-        const struct observation *ob = observe_find(in->seen, &hub->key);
+    for (unsigned i = 0; hubs && i < set->n; i++) {
+        const struct agent_hub *hub = set->items[i];
+        const struct observation *ob = observe_find(&in->agent->seen, &hub->key);
         char why[WHY_MAX];
 
         explain_hub(in, hub, ob, why);
         hubs = append(hubs, json_pack("{s:s, s:b, s:b, s:o, s:o, s:s}", "name", hub->name, "serves",
-                                (int)(hub == in->hubs->serving), "reachable", (int)(why[0] == '\0'),
+                                (int)(hub == set->serving), "reachable", (int)(why[0] == '\0'),
                                 "endpoint", encode_endpoint(ob ? &ob->endpoint : NULL),
                                 "handshakeAgeSeconds", encode_age(ob, in->now), "why", why));
     }
@@ -307,7 +314,7 @@ static json_t *encode_hubs(const struct status_input *in)
 static json_t *encode_peer(
     const struct status_input *in, const struct node *node, const struct reach_peer *path)
 {
-    const struct observation *ob = observe_find(in->seen, &node->key);
+    const struct observation *ob = observe_find(&in->agent->seen, &node->key);
     const struct endpoint *seen = ob ? &ob->endpoint : NULL;
     const struct endpoint *at = endpoint_is_none(&path->remote) ? seen : &path->remote;
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
@@ -322,10 +329,11 @@ static json_t *encode_peer(
 
 static json_t *encode_peers(const struct status_input *in)
 {
+    const struct reach *reach = &in->agent->reach;
     json_t *peers = json_array();
 
-    for (size_t i = 0; peers && i < in->reach->n; i++) {
-        const struct reach_peer *path = &in->reach->items[i];
+    for (size_t i = 0; peers && i < reach->n; i++) {
+        const struct reach_peer *path = &reach->items[i];
         const struct node *node = snapshot_find_node(in->render->snapshot, path->node);
 
         if (node)
@@ -342,7 +350,7 @@ static json_t *encode_seconds(nsec_t t)
 
 static json_t *encode_keepalive(const struct status_input *in)
 {
-    const struct keepalive_plan *plan = in->keepalive;
+    const struct keepalive_plan *plan = &in->agent->keepalive.probe.plan;
     bool is_known = keepalive_plan_is_known(plan);
     bool is_fixed = in->render->snapshot->network.keepalive != NETWORK_KEEPALIVE_AUTO;
     const char *from = is_fixed ? "network" : is_known ? "measured" : "default";
@@ -362,37 +370,39 @@ static json_t *encode_keepalive(const struct status_input *in)
 
 json_t *status_encode(const struct status_input *in)
 {
-    const struct snapshot *s = in->render->snapshot;
+    const struct agent *a = in->agent;
+    const struct node_names *names = &a->names;
     const struct node *hub = render_relay(in->render);
 
-    return json_pack(
-        "{s:o, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:b, s:s*, s:o*, s:o*, s:o*, s:s*, s:s*}", "self",
-        encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(), "hubs",
-        encode_hubs(in), "cluster", in->cluster ? encode_cluster(in->cluster, in->now) : NULL,
-        "keepalive", in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in),
-        "namesLeftOut", in->names->left_out ? json_incref(in->names->left_out) : json_array(),
-        "namesPending", (int)node_names_is_pending(in->names), "namesFailure",
-        in->names->failure.code != 0 ? err_text(&in->names->failure) : NULL, "routes",
-        in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
-        in->routes ? status_routes_encode_own(in->routes) : NULL, "jobs",
-        in->meter ? meter_jobs_encode(in->meter) : NULL, "copied", text_or_none(in->copy_why),
-        "clock", text_or_none(node_clock_why(in->clock)));
+    return json_pack("{s:o, s:o, s:o*, s:o*, s:o, s:o, s:o, s:b, s:s*, s:o, s:o, s:o, s:s*, s:s*}",
+        "self", encode_self(in, snapshot_self(in->render->snapshot)), "hub",
+        hub ? encode_hub(in, hub) : json_null(), "hubs", encode_hubs(in), "cluster",
+        a->cluster ? encode_cluster(&a->cluster_seen, in->now) : NULL, "keepalive",
+        encode_keepalive(in), "peers", encode_peers(in), "namesLeftOut",
+        names->left_out ? json_incref(names->left_out) : json_array(), "namesPending",
+        (int)node_names_is_pending(names), "namesFailure",
+        names->failure.code != 0 ? err_text(&names->failure) : NULL, "routes",
+        encode_routes(&a->reconcile.subnets), "ownRoutes", encode_own_routes(in), "jobs",
+        meter_jobs_encode(&a->meter.meter), "copied", text_or_none(a->copy.why), "clock",
+        text_or_none(node_clock_why(&a->time)));
 }
 
 /* ---- the paths to one node ------------------------------------------------------------------ */
 
-json_t *status_paths_encode(const struct status_paths *in)
+json_t *status_paths_encode(
+    const struct agent *a, const struct node *node, const struct reach_peer *peer, nsec_t now)
 {
-    const char *name = in->node->meta.name;
-    json_t *pairs = path_driver_encode_pairs(in->paths, name, in->now);
+    const char *name = node->meta.name;
+    const struct observation *ob = observe_find(&a->seen, &node->key);
+    json_t *pairs = path_driver_encode_pairs(a->paths, name, now);
     struct path_view view = {.n_frames = 0};
 
-    (void)path_driver_view(in->paths, name, &view, in->now);
+    (void)path_driver_view(a->paths, name, &view, now);
     return join(
         json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "name", name, "framesSent",
             (json_int_t)view.n_frames, "guessesSent", (json_int_t)view.n_guesses, "self",
-            path_report_encode_facts(path_driver_self(in->paths)), "peer",
-            in->node->side ? path_report_encode_facts(in->node->side) : json_null(), "candidates",
-            pairs ? pairs : json_array(), "relays", path_driver_encode_relays(in->paths, name)),
-        encode_reach(in->peer, in->rate, in->now));
+            path_report_encode_facts(path_driver_self(a->paths)), "peer",
+            node->side ? path_report_encode_facts(node->side) : json_null(), "candidates",
+            pairs ? pairs : json_array(), "relays", path_driver_encode_relays(a->paths, name)),
+        encode_reach(peer, ob ? ob->rate : 0, now));
 }

@@ -47,9 +47,9 @@ struct doubts {
     struct peer_suspects_facts facts;
 };
 
-static bool may_be_at(void *ctx, const char *node, const struct endpoint *at)
+static bool may_be_at(const void *ctx, const char *node, const struct endpoint *at)
 {
-    struct doubts *d = ctx;
+    const struct doubts *d = ctx;
 
     return endpoint_equal(at, &d->relay);
 }

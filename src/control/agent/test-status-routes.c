@@ -3,22 +3,22 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/reconcile/routes.h"
+#include "agent/agent_core.h"
 #include "agent/status.h"
 #include "agent/status_text.h"
 #include "base/text.h"
-#include "mesh/object/node.h"
 #include "mesh/object/subnets.h"
+#include "test/support/sample_mesh.h"
 
-static char *format_routes(const struct status_routes *in)
+static char *format_routes(const struct status_input *in)
 {
     struct str out = STR_NULL;
-    json_t *status = json_pack("{s:o, s:o}", "routes", status_routes_encode(in), "ownRoutes",
-        status_routes_encode_own(in));
+    json_t *status = status_encode(in);
 
     assert_non_null(status);
     status_text_format_routes(status, &out);
@@ -31,23 +31,26 @@ static void test_routes(void **state)
 {
     struct subnet_route others[4] = {{.node = "n3"}, {.node = "n3"}, {.node = "n4"},
         {.node = "n5", .why = "this machine reaches 10.3.0.0/24 by lan0 itself"}};
-    struct subnet_routes routes = {.items = others, .n = 4};
-    struct subnets admitted = SUBNETS_NULL;
-    struct subnets asked = SUBNETS_NULL;
-    struct node self = {.meta.name = "n2", .routes = &admitted};
-    struct status_routes in = {.others = &routes,
-        .self = &self,
-        .asked = &asked,
-        .forwards4 = 1,
-        .forwards6 = 1,
-        .guard_fault = ""};
+    struct agent_hub hub = {.name = "hub"};
+    struct agent a = {.snapshot = sample_snapshot(2, 2),
+        .hubs = {.items = {&hub}, .n = 1, .serving = &hub},
+        .reconcile = {.interface = "weft0", .subnets = {.items = others, .n = 4}},
+        .state = {.keeps_sources = true}};
+    const struct render_input render = {.snapshot = &a.snapshot};
+    struct status_input in = {.agent = &a, .render = &render, .forwards4 = 1, .forwards6 = 1};
+    struct subnets *admitted = calloc(1, sizeof(*admitted));
+    struct object self = sample_node(2);
     char *text;
+
+    assert_non_null(admitted);
+    self.node.routes = admitted;
+    sample_put(&a.snapshot, self);
 
     for (unsigned i = 0; i < 4; i++)
         others[i].to = (struct ip_prefix){
             .addr = ip_addr_v4((const uint8_t[4]){10, (uint8_t)i, 0, 0}), .len = 24};
-    assert_int_equal(subnets_parse(&admitted, "10.9.0.0/24,fd09::/64", NULL), 0);
-    assert_int_equal(subnets_parse(&asked, "10.8.0.0/24,10.9.0.0/24", NULL), 0);
+    assert_int_equal(subnets_parse(admitted, "10.9.0.0/24,fd09::/64", NULL), 0);
+    assert_int_equal(subnets_parse(&a.state.routes, "10.8.0.0/24,10.9.0.0/24", NULL), 0);
     text = format_routes(&in);
     assert_string_equal(text,
         "this node is the way to 10.9.0.0/24\n"
@@ -60,8 +63,8 @@ static void test_routes(void **state)
         "not through n5: 10.3.0.0/24, this machine reaches 10.3.0.0/24 by lan0 itself\n");
     free(text);
 
-    routes.n = 0;
-    asked.n = 0;
+    a.reconcile.subnets.n = 0;
+    a.state.routes.n = 0;
     in.forwards4 = 0;
     in.forwards6 = -1; /* who cannot see it does not complain */
     text = format_routes(&in);
@@ -71,12 +74,13 @@ static void test_routes(void **state)
         "this node is the way to fd09::/64\n");
     free(text);
     in.forwards4 = 1;
-    in.guard_fault = "no nf_tables here";
-    admitted.n = 1;
+    (void)err_set(&a.rules.guard_fault, -EOPNOTSUPP, "no nf_tables here");
+    admitted->n = 1;
     text = format_routes(&in);
     assert_string_equal(text, "this node is not yet the way to 10.9.0.0/24: the packet filter does "
                               "not take its rules: no nf_tables here\n");
     free(text);
+    snapshot_deinit(&a.snapshot);
 }
 
 int main(void)

@@ -10,11 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/hub_set.h"
-#include "agent/node_machine.h"
-#include "agent/node_names.h"
-#include "agent/reconcile/pass_plan.h"
-#include "agent/reconcile/reconcile.h"
+#include "agent/agent_core.h"
 #include "agent/status.h"
 #include "agent/status_text.h"
 #include "base/text.h"
@@ -27,21 +23,11 @@
 
 /* What the agent of "n2" in a network of four knows: the hub and n3 have spoken, n4 has not. */
 struct scene {
-    struct snapshot snapshot;
+    struct agent agent;
+    struct agent_hub hub; /* the one that serves */
     struct render_input render;
-    struct observe seen;
-    struct reach reach;
-    struct keepalive_plan keepalive;
-    const struct hub_set *hubs;
-    nsec_t hub_silent_for;
-    nsec_t hub_quiet_max;
-    uint64_t hub_store_behind_s;
-    struct reconcile made;
-    struct pass_plan pass;
-    struct node_names names;
-    struct node_clock clock;
+    struct hub_link_view link;
     const char *tls_failure;
-    const struct status_cluster *cluster;
 };
 
 static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
@@ -59,7 +45,7 @@ static void evaluate(struct scene *sc, bool hub_heard, const char *stream_why, n
     struct reach_facts facts = {
         .in = &sc->render, .hub_heard = hub_heard, .stream_why = stream_why, .now = now};
 
-    assert_int_equal(reach_update(&sc->reach, &facts, NULL, NULL), 0);
+    assert_int_equal(reach_update(&sc->agent.reach, &facts, NULL, NULL), 0);
 }
 
 static void look(struct scene *sc, bool hub_heard)
@@ -77,51 +63,43 @@ static void make_scene(struct scene *sc, bool hub_heard)
     c.rates.all = 100000000;
     c.shows_dscp = true;
     c.rates.classes[TRAFFIC_CLASS_BULK] = 2500000;
-    *sc = (struct scene){.snapshot = sample_snapshot(4, 2),
-        .hub_silent_for = 3 * NSEC_PER_SEC,
-        .hub_quiet_max = HUB_LINK_QUIET_MAX,
-        .made = {.interface = "weft0", .why = "this kernel has no WireGuard"}};
-    keepalive_plan_init(&sc->keepalive, &none);
-    sc->render = (struct render_input){.snapshot = &sc->snapshot};
+    *sc = (struct scene){
+        .agent = {.snapshot = sample_snapshot(4, 2),
+            .hubs = {.items = {&sc->hub}, .n = 1, .serving = &sc->hub},
+            .reconcile = {.interface = "weft0", .why = "this kernel has no WireGuard"}},
+        .hub = {.name = "hub", .key = sample_key(1)},
+        .link = {.silent_for = 3 * NSEC_PER_SEC, .quiet_max = HUB_LINK_QUIET_MAX}};
+    keepalive_plan_init(&sc->agent.keepalive.probe.plan, &none);
+    sc->render = (struct render_input){.snapshot = &sc->agent.snapshot};
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(wg_config_add(&c, &peers[i]), 0);
     assert_int_equal(wg_config_sort(&c, NULL), 0);
-    assert_int_equal(observe_take(&sc->seen, &c, NOW, WALL), 0);
+    assert_int_equal(observe_take(&sc->agent.seen, &c, NOW, WALL), 0);
     look(sc, hub_heard);
     wg_config_deinit(&c);
 }
 
 static void free_scene(struct scene *sc)
 {
-    snapshot_deinit(&sc->snapshot);
-    observe_deinit(&sc->seen);
-    reach_deinit(&sc->reach);
+    snapshot_deinit(&sc->agent.snapshot);
+    observe_deinit(&sc->agent.seen);
+    reach_deinit(&sc->agent.reach);
 }
 
 static json_t *encode(const struct scene *sc, bool hub_heard)
 {
     struct offloads offloads = offloads_all();
-    struct status_input in = {.render = &sc->render,
-        .seen = &sc->seen,
-        .reach = &sc->reach,
-        .made = &sc->made,
-        .pass = &sc->pass,
-        .names = &sc->names,
-        .clock = &sc->clock,
+    struct status_input in = {.agent = &sc->agent,
+        .render = &sc->render,
         .engine = "userspace",
         .offloads = &offloads,
-        .keepalive = &sc->keepalive,
-        .hubs = sc->hubs,
-        .cluster = sc->cluster,
-        .hub_heard = hub_heard,
+        .hub = sc->link,
         .tls_failure = sc->tls_failure,
-        .hub_silent_for = sc->hub_silent_for,
-        .hub_quiet_max = sc->hub_quiet_max,
-        .hub_store_behind_s = sc->hub_store_behind_s,
         .now = NOW,
         .wall = WALL};
     json_t *json;
 
+    in.hub.is_heard = hub_heard;
     offload_off(&offloads, OFFLOAD_UDP_GSO, "it got lost");
     json = status_encode(&in);
     assert_non_null(json);
@@ -176,7 +154,8 @@ static void test_json(void **state)
         "\"endpoint\": null, \"handshakeAgeSeconds\": null, "
         "\"mtu\": 1120, \"rxBytes\": 0, \"txBytes\": 0, "
         "\"since\": 1789999940, \"alarm\": false, \"stock\": false}], "
-        "\"namesLeftOut\": [], \"namesPending\": false}";
+        "\"namesLeftOut\": [], \"namesPending\": false, "
+        "\"routes\": [], \"ownRoutes\": [], \"jobs\": []}";
     struct scene sc;
     json_t *json;
     char *text;
@@ -235,9 +214,9 @@ static void test_mesh_alarms(void **state)
     size_t i;
 
     make_scene(&sc, true);
-    sc.snapshot.network.topology = TOPOLOGY_MESH;
+    sc.agent.snapshot.network.topology = TOPOLOGY_MESH;
     look(&sc, true);
-    assert_int_equal(sc.reach.n_alarms, 2);
+    assert_int_equal(sc.agent.reach.n_alarms, 2);
     json = encode(&sc, true);
     json_array_foreach(json_object_get(json, "peers"), i, peer)
         assert_true(json_is_true(json_object_get(peer, "alarm")));
@@ -276,11 +255,11 @@ static void test_topology_hub(void **state)
     struct scene sc;
 
     make_scene(&sc, true);
-    sc.snapshot.network.topology = TOPOLOGY_HUB;
+    sc.agent.snapshot.network.topology = TOPOLOGY_HUB;
     look(&sc, true);
-    assert_int_equal(sc.reach.n_alarms, 0);
-    assert_int_equal(sc.reach.items[0].kind, PATH_KIND_RELAY);
-    assert_non_null(strstr(sc.reach.items[0].why, "topology is hub"));
+    assert_int_equal(sc.agent.reach.n_alarms, 0);
+    assert_int_equal(sc.agent.reach.items[0].kind, PATH_KIND_RELAY);
+    assert_non_null(strstr(sc.agent.reach.items[0].why, "topology is hub"));
     free_scene(&sc);
 }
 
@@ -313,15 +292,14 @@ static void test_table_without_hub(void **state)
 /* A clock that is wrong, and one that was set back, of which no firewall is the reason. */
 static void test_clock(void **state)
 {
-    struct agent_hub first = {.name = "hub", .key = sample_key(0)};
     struct agent_hub second = {.name = "other", .key = sample_key(5)};
-    struct hub_set hubs = {.items = {&first, &second}, .n = 2, .serving = &first};
     struct str out = STR_NULL;
     struct scene sc;
     json_t *json;
 
     make_scene(&sc, false);
-    sc.hubs = &hubs;
+    sc.hub.key = sample_key(0);
+    sc.agent.hubs.items[sc.agent.hubs.n++] = &second;
     json = encode(&sc, true);
     assert_null(json_object_get(json, "clock"));
     status_text_format(json, &out);
@@ -329,11 +307,11 @@ static void test_clock(void **state)
     assert_null(strstr(out.text, "CLOCK"));
     str_deinit(&out);
     json_decref(json);
-    sc.clock = (struct node_clock){.off = "It is 7200 s ahead."};
+    sc.agent.time = (struct node_clock){.off = "It is 7200 s ahead."};
     json = encode(&sc, true);
     assert_string_equal(json_string_value(json_object_get(json, "clock")), "It is 7200 s ahead.");
     json_decref(json);
-    sc.clock = (struct node_clock){.lockout = "the clock was set back"};
+    sc.agent.time = (struct node_clock){.lockout = "the clock was set back"};
     json = encode(&sc, true);
     out = (struct str)STR_NULL;
     status_text_format(json, &out);
@@ -348,28 +326,19 @@ static void test_clock(void **state)
 /* What the agent does about an interface that is not as it should be, and has done. */
 static void test_fault_and_foreign_peers(void **state)
 {
-    const struct reconcile made = {.interface = "weft0", .n_foreign = 2, .foreign = sample_key(9)};
-    const struct pass_plan pass = {.due_at = NOW + 1500 * NSEC_PER_MSEC,
-        .n_failed = 3,
-        .fault = {.text = "somebody else has it"}};
-    struct status_input in = {.made = &made,
-        .pass = &pass,
-        .foreign_at = NOW - 7 * NSEC_PER_SEC,
-        .hub_silent_for = NSEC_NEVER,
-        .now = NOW,
-        .wall = WALL};
     struct str out = STR_NULL;
     struct scene sc;
     json_t *json;
 
     make_scene(&sc, false);
-    in.render = &sc.render;
-    in.seen = &sc.seen;
-    in.reach = &sc.reach;
-    in.names = &sc.names;
-    in.clock = &sc.clock;
-    in.keepalive = &sc.keepalive;
-    json = status_encode(&in);
+    sc.link.silent_for = NSEC_NEVER;
+    sc.agent.reconcile.n_foreign = 2;
+    sc.agent.reconcile.foreign = sample_key(9);
+    sc.agent.foreign_at = NOW - 7 * NSEC_PER_SEC;
+    sc.agent.pass = (struct pass_plan){.due_at = NOW + 1500 * NSEC_PER_MSEC,
+        .n_failed = 3,
+        .fault = {.text = "somebody else has it"}};
+    json = encode(&sc, false);
     status_text_format(json, &out);
     assert_non_null(strstr(out.text, "nobody is reached until it is: somebody else has it\n"
                                      "it was tried 3 times, and is tried again in 1.5 s\n"
@@ -398,14 +367,16 @@ static void test_keepalive(void **state)
 {
     struct keepalive_known known = {.measured_at = WALL - 180 * SEC,
         .bounds = {.lives = 28 * SEC, .dies = 29500 * NSEC_PER_MSEC}};
+    struct keepalive_plan *plan;
     const json_t *keepalive;
     struct scene sc;
     json_t *json;
 
     make_scene(&sc, true);
-    keepalive_plan_init(&sc.keepalive, &known);
-    sc.keepalive.view.is_natted = true;
-    assert_int_equal(endpoint_parse(&sc.keepalive.view.hub, "203.0.113.10:51820", NULL), 0);
+    plan = &sc.agent.keepalive.probe.plan;
+    keepalive_plan_init(plan, &known);
+    plan->view.is_natted = true;
+    assert_int_equal(endpoint_parse(&plan->view.hub, "203.0.113.10:51820", NULL), 0);
     sc.render.keepalive = 21;
     json = encode(&sc, true);
     keepalive = json_object_get(json, "keepalive");
@@ -418,7 +389,7 @@ static void test_keepalive(void **state)
     json_decref(json);
     check_keepalive_line(&sc,
         "keepalive 21 s: the NAT forgets a silent UDP mapping after about 29 s, seen 3 min ago\n");
-    sc.snapshot.network.keepalive = 25;
+    sc.agent.snapshot.network.keepalive = 25;
     check_keepalive_line(&sc, "keepalive 25 s, which the network says: the NAT forgets");
     free_scene(&sc);
 }
@@ -431,8 +402,8 @@ static void test_faults(void **state)
     json_t *json;
 
     make_scene(&sc, true);
-    sc.hub_silent_for = 12 * NSEC_PER_SEC;
-    (void)err_set(&sc.pass.fault, -EIO, "cannot open /dev/net/tun");
+    sc.link.silent_for = 12 * NSEC_PER_SEC;
+    (void)err_set(&sc.agent.pass.fault, -EIO, "cannot open /dev/net/tun");
     json = encode(&sc, true);
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
@@ -442,7 +413,7 @@ static void test_faults(void **state)
     out = (struct str)STR_NULL;
     json_decref(json);
     /* One whose heartbeats come slower. */
-    sc.hub_quiet_max = 23 * NSEC_PER_SEC;
+    sc.link.quiet_max = 23 * NSEC_PER_SEC;
     json = encode(&sc, true);
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out), "hub hub at 203.0.113.10:51820: answers, last hand"));
@@ -451,7 +422,7 @@ static void test_faults(void **state)
     out = (struct str)STR_NULL;
     json_decref(json);
     /* One that does not hear what changes in its store. */
-    sc.hub_store_behind_s = 34;
+    sc.link.store_behind_s = 34;
     json = encode(&sc, true);
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
@@ -465,23 +436,19 @@ static void test_faults(void **state)
 /* Of several hubs each is told: which serves, and what is wrong with one that does not answer. */
 static void test_hubs(void **state)
 {
-    struct agent_hub serves = {.name = "hub", .key = sample_key(1)};
     struct agent_hub lost = {.name = "hub-b", .key = sample_key(3), .report_lost_at = NOW};
     struct agent_hub never = {.name = "hub-c", .key = sample_key(4)};
-    const struct hub_set hubs = {.items = {&serves, &lost, &never}, .n = 3, .serving = &serves};
-    const struct hub_set one = {.items = {&serves}, .n = 1, .serving = &serves};
     struct str out = STR_NULL;
     struct scene sc;
     json_t *list;
     json_t *json;
 
     make_scene(&sc, true);
-    sc.hubs = &one;
     json = encode(&sc, true);
     assert_null(json_object_get(json, "hubs"));
     assert_null(json_object_get(json_object_get(json, "hub"), "refused"));
     json_decref(json);
-    (void)err_set(&serves.refused, -EINVAL, "they give the network other blocks");
+    (void)err_set(&sc.hub.refused, -EINVAL, "they give the network other blocks");
     json = encode(&sc, true);
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
@@ -490,7 +457,9 @@ static void test_hubs(void **state)
     str_deinit(&out);
     out = (struct str)STR_NULL;
     json_decref(json);
-    sc.hubs = &hubs;
+    sc.agent.hubs.items[1] = &lost;
+    sc.agent.hubs.items[2] = &never;
+    sc.agent.hubs.n = 3;
     json = encode(&sc, true);
     list = json_object_get(json, "hubs");
     assert_int_equal(json_array_size(list), 3);
@@ -531,7 +500,8 @@ static void test_cluster(void **state)
         json_t *json;
 
         make_scene(&sc, true);
-        sc.cluster = &clusters[i];
+        sc.agent.cluster = (struct cluster_watch *)&sc; /* there is one; it is not looked into */
+        sc.agent.cluster_seen = clusters[i];
         json = encode(&sc, true);
         status_text_format(json, &out);
         assert_non_null(strstr(str_text(&out), lines[i]));
@@ -572,18 +542,18 @@ static void test_since(void **state)
 
     make_scene(&sc, true);
     evaluate(&sc, true, NULL, NOW);
-    assert_true(reach_find(&sc.reach, "n3")->since == NOW - 60 * SEC);
+    assert_true(reach_find(&sc.agent.reach, "n3")->since == NOW - 60 * SEC);
     evaluate(&sc, false, NULL, NOW);
-    assert_true(reach_find(&sc.reach, "n3")->since == NOW);
-    assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_NONE);
+    assert_true(reach_find(&sc.agent.reach, "n3")->since == NOW);
+    assert_int_equal(reach_find(&sc.agent.reach, "n3")->kind, PATH_KIND_NONE);
     evaluate(&sc, true, "UDP is blocked", NOW + SEC);
-    assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_STREAM);
-    assert_string_equal(reach_find(&sc.reach, "n3")->why, "UDP is blocked");
+    assert_int_equal(reach_find(&sc.agent.reach, "n3")->kind, PATH_KIND_STREAM);
+    assert_string_equal(reach_find(&sc.agent.reach, "n3")->why, "UDP is blocked");
     evaluate(&sc, true, "UDP is blocked", NOW + 2 * SEC);
-    assert_true(reach_find(&sc.reach, "n3")->since == NOW + SEC);
+    assert_true(reach_find(&sc.agent.reach, "n3")->since == NOW + SEC);
     /* Neither this node nor the hub is a peer. */
-    assert_null(reach_find(&sc.reach, "n2"));
-    assert_null(reach_find(&sc.reach, "hub"));
+    assert_null(reach_find(&sc.agent.reach, "n2"));
+    assert_null(reach_find(&sc.agent.reach, "hub"));
     free_scene(&sc);
 }
 

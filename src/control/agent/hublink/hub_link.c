@@ -24,9 +24,8 @@
 struct hub_ask {
     struct client_loop *cl;      /* pins */
     struct client_request *rq;   /* in flight */
-    struct client_target target; /* its texts are below */
+    struct client_target target; /* its address is below */
     char address[ENDPOINT_TEXT_MAX];
-    char interface[32];
     const char *method;
     char path[HUB_ASK_PATH_MAX + 1];
     json_t *body; /* owns a reference */
@@ -78,36 +77,6 @@ static void on_done(void *ctx, int result, const struct client_answer *answer, c
     ask_free(ask);
 }
 
-/* As hub_link_ask(). */
-static int hub_ask_start(struct client_loop *cl, const struct hub_ask_call *call,
-    client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e)
-{
-    struct hub_ask *ask = calloc(1, sizeof(*ask));
-    int r;
-
-    if (!ask)
-        return err_set(e, -ENOMEM, "no memory for a request");
-    *ask = (struct hub_ask){.cl = cl,
-        .target = call->target,
-        .method = call->method,
-        .body = json_incref(call->body),
-        .timeout_ms = call->timeout_ms,
-        .done = done,
-        .ctx = ctx};
-    (void)snprintf(ask->address, sizeof(ask->address), "%s", call->target.address);
-    (void)snprintf(ask->interface, sizeof(ask->interface), "%s", call->target.interface);
-    (void)snprintf(ask->path, sizeof(ask->path), "%s", call->path);
-    ask->target.address = ask->address;
-    ask->target.interface = ask->interface;
-    r = send_it(ask, e);
-    if (r != 0) {
-        ask_free(ask);
-        return r;
-    }
-    *ret = ask;
-    return 0;
-}
-
 struct hub_ask *hub_ask_cancel(struct hub_ask *ask)
 {
     if (ask) {
@@ -115,20 +84,6 @@ struct hub_ask *hub_ask_cancel(struct hub_ask *ask)
         ask_free(ask);
     }
     return NULL;
-}
-
-int hub_ask_wait(const struct hub_ask_call *call, struct client_answer *ret, struct err *e)
-{
-    int r =
-        client_call(&call->target, call->method, call->path, call->body, call->timeout_ms, ret, e);
-
-    if (!hub_ask_learn(call->target.signer, r, ret))
-        return r;
-    client_answer_deinit(ret);
-    if (e)
-        *e = (struct err)ERR_NULL;
-    return client_call(
-        &call->target, call->method, call->path, call->body, call->timeout_ms, ret, e);
 }
 
 /* ---- the link -------------------------------------------------------------------------------- */
@@ -401,27 +356,21 @@ bool hub_link_clock_ahead(const struct hub_link *hl, int64_t *ret_s)
     return hl->has_time;
 }
 
-nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
+struct hub_link_view hub_link_view(const struct hub_link *hl, nsec_t now)
 {
-    nsec_t silent = hl->said_at > 0 ? now - hl->said_at : NSEC_NEVER;
+    struct hub_link_view view = {.is_heard = hl->heard,
+        .silent_for = hl->said_at > 0 ? now - hl->said_at : NSEC_NEVER,
+        /* The probes and their repetitions: see take_heartbeat(). */
+        .quiet_max =
+            hl->heartbeat == HEARTBEAT ? HUB_LINK_QUIET_MAX : hl->heartbeat + 3 * NSEC_PER_SEC,
+        .store_behind_s = hl->store_behind_s};
     struct tcp_traffic traffic;
 
     /* A connection that is only being made says nothing about the hub. */
-    if (silent < hl->heartbeat + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
+    if (view.silent_for < hl->heartbeat + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
         client_traffic(hl->stream, &traffic))
-        silent = nsec_min(silent, traffic.silent_for);
-    return silent;
-}
-
-nsec_t hub_link_quiet_max(const struct hub_link *hl)
-{
-    /* The probes and their repetitions: see take_heartbeat(). */
-    return hl->heartbeat == HEARTBEAT ? HUB_LINK_QUIET_MAX : hl->heartbeat + 3 * NSEC_PER_SEC;
-}
-
-uint64_t hub_link_store_behind_s(const struct hub_link *hl)
-{
-    return hl->store_behind_s;
+        view.silent_for = nsec_min(view.silent_for, traffic.silent_for);
+    return view;
 }
 
 /* ---- reports --------------------------------------------------------------------------------- */
@@ -451,16 +400,12 @@ static void on_reported(
 
 bool hub_link_report(struct hub_link *hl, json_t *body)
 {
-    struct hub_ask_call call = {.target = target_of(hl),
-        .method = "PUT",
-        .path = "/v1/status",
-        .body = body,
-        .timeout_ms = REPORT_TIMEOUT_MS};
     struct err e = ERR_NULL;
     int r = -1;
 
-    if (body && (hl->heard || hl->is_standby) && hl->address[0] != '\0' && !hl->report)
-        r = hub_ask_start(hl->client, &call, on_reported, hl, &hl->report, &e);
+    if (body && (hl->heard || hl->is_standby) && !hl->report)
+        r = hub_link_ask(
+            hl, "PUT", "/v1/status", body, REPORT_TIMEOUT_MS, on_reported, hl, &hl->report, &e);
     json_decref(body);
     return r == 0;
 }
@@ -529,15 +474,31 @@ bool hub_link_ask_heard(
 int hub_link_ask(struct hub_link *hl, const char *method, const char *path, json_t *body,
     unsigned timeout_ms, client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e)
 {
-    struct hub_ask_call call = {.target = target_of(hl),
-        .method = method,
-        .path = path,
-        .body = body,
-        .timeout_ms = timeout_ms};
+    struct hub_ask *ask;
+    int r;
 
     if (hl->address[0] == '\0')
         return err_set(e, -ENOTCONN, "this node knows of no hub yet");
-    return hub_ask_start(hl->client, &call, done, ctx, ret, e);
+    ask = calloc(1, sizeof(*ask));
+    if (!ask)
+        return err_set(e, -ENOMEM, "no memory for a request");
+    *ask = (struct hub_ask){.cl = hl->client,
+        .target = target_of(hl),
+        .method = method,
+        .body = json_incref(body),
+        .timeout_ms = timeout_ms,
+        .done = done,
+        .ctx = ctx};
+    (void)snprintf(ask->address, sizeof(ask->address), "%s", hl->address);
+    (void)snprintf(ask->path, sizeof(ask->path), "%s", path);
+    ask->target.address = ask->address;
+    r = send_it(ask, e);
+    if (r != 0) {
+        ask_free(ask);
+        return r;
+    }
+    *ret = ask;
+    return 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

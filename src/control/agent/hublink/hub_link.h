@@ -28,26 +28,14 @@ struct watch_event;
  * one it takes. So the first request of an agent, and the first after the hub was started anew, is
  * sent twice.
  *
- * Threads: hub_ask_wait() and hub_ask_learn() any.
+ * Threads: hub_ask_learn() any.
  */
-
-/** What is asked. */
-struct hub_ask_call {
-    struct client_target target; /* with its signer, which is pinned; the texts are copied */
-    const char *method;          /* a constant */
-    const char *path;            /* borrowed; at most HUB_ASK_PATH_MAX */
-    json_t *body;                /* borrowed; NULL: none */
-    unsigned timeout_ms;         /* for each of the two tries */
-};
 
 /** Longest path. */
 #define HUB_ASK_PATH_MAX 159
 
 /** hub_ask_cancel() - end hub_link_ask()'s call without @done. NULL is fine. Always NULL. */
 struct hub_ask *hub_ask_cancel(struct hub_ask *ask);
-
-/** hub_ask_wait() - ask, and wait; returns as client_call() does. */
-int hub_ask_wait(const struct hub_ask_call *call, struct client_answer *ret, struct err *e);
 
 /**
  * hub_ask_learn() - was the request refused only for its stamp?
@@ -156,27 +144,23 @@ bool hub_link_is_heard(const struct hub_link *hl);
 
 /**
  * Longest silence of a hub that is there: its kernel answers a TCP keepalive after 4 s, and if that
- * is lost the ones after 5 and 6 s. Of a hub whose heartbeats come slower see hub_link_quiet_max().
+ * is lost the ones after 5 and 6 s. Of a hub whose heartbeats come slower see hub_link_view.
  */
 #define HUB_LINK_QUIET_MAX (7 * NSEC_PER_SEC)
 
-/** hub_link_quiet_max() - the longest silence of this hub, as long as it is there. */
-nsec_t hub_link_quiet_max(const struct hub_link *hl);
+/** How the hub is seen. */
+struct hub_link_view {
+    bool is_heard;     /* as hub_link_is_heard() */
+    nsec_t silent_for; /* since it was last heard; NSEC_NEVER: never since the start. The answers of
+                          its kernel count as well. If a heartbeat is missing only lines count,
+                          because a kernel answers for a hub that hangs. */
+    nsec_t quiet_max;  /* the longest silence of this hub, as long as it is there */
+    uint64_t store_behind_s; /* for so long it has not heard what changes in its store, as its last
+                                heartbeat said; 0: it hears it, or nothing is known of that */
+};
 
-/**
- * hub_link_store_behind_s() - for how long the hub has not heard what changes in its store, s
- *
- * As its last heartbeat said; 0: it hears it, or nothing is known of that.
- */
-uint64_t hub_link_store_behind_s(const struct hub_link *hl);
-
-/**
- * hub_link_silent_for() - time since the hub was last heard, ns; NSEC_NEVER: never since the start
- *
- * The answers of the hub's kernel count as well. If a heartbeat is missing only lines count,
- * because a kernel answers for a hub that hangs.
- */
-nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now);
+/** hub_link_view() - as it is at @now. */
+struct hub_link_view hub_link_view(const struct hub_link *hl, nsec_t now);
 
 /**
  * hub_link_unheard() - does the hub hear what this node sends? To be asked about each second

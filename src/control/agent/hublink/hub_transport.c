@@ -59,105 +59,90 @@ static bool choice_ask(struct transport_choice *tc, nsec_t now, nsec_t each)
     return true;
 }
 
-static nsec_t suspect_interval(const struct transport_choice_facts *f)
+static nsec_t suspect_interval(const struct hub_transport *ht, bool is_stream_open, nsec_t now)
 {
-    if (f->is_stream_open)
+    if (is_stream_open)
         return ASK_RETURN;
-    return f->now - f->silent_since < REFUSED_AFTER ? ASK_SUSPECT : ASK_SLOW;
+    return now - ht->silent_since < REFUSED_AFTER ? ASK_SUSPECT : ASK_SLOW;
 }
 
 /*
  * UDP is answered, and no session comes about. The first one that does so in a silence begins that
  * time anew, a second one does not: it may be that only handshakes pass.
  */
-static bool find_refused(struct transport_choice *tc, const struct transport_choice_facts *f)
+static bool find_refused(struct hub_transport *ht, nsec_t now)
 {
-    tc->is_suspect = f->is_suspect;
-    if (tc->passes_since != 0 && f->handshake_at > tc->passes_since && !tc->has_begun_anew) {
+    struct transport_choice *tc = &ht->choice;
+
+    tc->is_suspect = ht->is_suspect;
+    if (tc->passes_since != 0 && ht->handshake_at > tc->passes_since && !tc->has_begun_anew) {
         tc->has_begun_anew = true;
         tc->passes_since = 0;
     }
-    return tc->passes_since != 0 && f->now - tc->passes_since >= REFUSED_AFTER * f->n_endpoints &&
-           !f->is_suspect;
+    return tc->passes_since != 0 && now - tc->passes_since >= REFUSED_AFTER * ht->n_endpoints &&
+           !ht->is_suspect;
 }
 
-static struct transport_choice_actions poll_udp(
-    struct transport_choice *tc, const struct transport_choice_facts *f)
+/* What to do while the hub is reached by UDP. Return: keep a stream, or open one. */
+static bool run_udp(struct hub_transport *ht, bool is_stream_open,
+    struct hub_transport_actions *actions, nsec_t now)
 {
-    struct transport_choice_actions actions = {.ask = false};
+    struct transport_choice *tc = &ht->choice;
     nsec_t unanswered;
     bool is_dead;
     bool is_refused;
     bool was_mistake;
 
-    if (f->silent_since == 0) {
+    if (ht->silent_since == 0) {
         tc->suspected_since = 0;
         tc->passes_since = 0;
         tc->is_suspect = false;
         tc->has_begun_anew = false;
         tc->n_asked = 0;
         tc->n_beside = 0;
-        return actions;
+        return false;
     }
     if (tc->suspected_since == 0)
-        tc->suspected_since = f->now;
-    actions.ask = choice_ask(tc, f->now, suspect_interval(f));
-    tc->n_beside = f->is_stream_open ? tc->n_beside + actions.ask : 0;
-    unanswered = f->now - nsec_max(tc->suspected_since, tc->answered_at);
+        tc->suspected_since = now;
+    actions->ask = choice_ask(tc, now, suspect_interval(ht, is_stream_open, now));
+    tc->n_beside = is_stream_open ? tc->n_beside + actions->ask : 0;
+    unanswered = now - nsec_max(tc->suspected_since, tc->answered_at);
     is_dead = tc->n_asked >= DEAD_ASKED && unanswered >= DEAD_AFTER;
     /* What was answered before does not say that UDP passes now: the hub may be away. */
     if (is_dead)
         tc->passes_since = 0;
-    is_refused = find_refused(tc, f);
-    actions.want_stream = is_refused || is_dead;
-    if (f->is_stream_open &&
-        (is_refused || (actions.want_stream && tc->n_beside >= BESIDE_ASKED))) {
-        was_mistake = tc->returned_at != 0 && f->now - tc->returned_at < RETURN_GOOD;
+    is_refused = find_refused(ht, now);
+    if (is_stream_open && (is_refused || (is_dead && tc->n_beside >= BESIDE_ASKED))) {
+        was_mistake = tc->returned_at != 0 && now - tc->returned_at < RETURN_GOOD;
         if (!was_mistake)
             tc->settle_for = 0;
         else if (tc->settle_for == 0)
             tc->settle_for = SETTLE_FIRST;
         else
             tc->settle_for = nsec_min(tc->settle_for * 2, SETTLE_MAX);
-        choice_take(tc, TRANSPORT_STREAM, f->now);
+        choice_take(tc, TRANSPORT_STREAM, now);
         tc->was_refused = is_refused;
-        actions.has_changed = true;
+        actions->has_changed = true;
     }
-    return actions;
+    return is_refused || is_dead;
 }
 
-static struct transport_choice_actions poll_stream(
-    struct transport_choice *tc, const struct transport_choice_facts *f)
+/* What to do while the stream is used. Return: true, it is wanted in any case. */
+static bool run_stream(struct hub_transport *ht, bool is_stream_open,
+    struct hub_transport_actions *actions, nsec_t now)
 {
-    struct transport_choice_actions actions = {.want_stream = true};
-    bool is_returning = tc->n_answered > 0 || !f->is_stream_open;
+    struct transport_choice *tc = &ht->choice;
+    bool is_returning = tc->n_answered > 0 || !is_stream_open;
 
-    if (tc->n_answered > 0 && f->now - tc->answered_at > ANSWER_TIME)
+    if (tc->n_answered > 0 && now - tc->answered_at > ANSWER_TIME)
         tc->n_answered = 0;
-    actions.ask = choice_ask(tc, f->now, is_returning ? ASK_RETURN : ASK_STREAM);
-    if (tc->n_answered < ANSWERS_ENOUGH || f->now - tc->taken_at < tc->settle_for)
-        return actions;
-    choice_take(tc, TRANSPORT_UDP, f->now);
-    tc->returned_at = f->now;
-    actions.has_changed = true;
-    return actions;
-}
-
-struct transport_choice_actions transport_choice_poll(
-    struct transport_choice *tc, const struct transport_choice_facts *f)
-{
-    return tc->kind == TRANSPORT_UDP ? poll_udp(tc, f) : poll_stream(tc, f);
-}
-
-void transport_choice_on_answer(struct transport_choice *tc, nsec_t now)
-{
-    tc->answered_at = now;
-    tc->n_asked = 0;
-    tc->n_beside = 0;
-    if (tc->passes_since == 0 && !tc->is_suspect)
-        tc->passes_since = now;
-    if (tc->kind == TRANSPORT_STREAM)
-        tc->n_answered++;
+    actions->ask = choice_ask(tc, now, is_returning ? ASK_RETURN : ASK_STREAM);
+    if (tc->n_answered < ANSWERS_ENOUGH || now - tc->taken_at < tc->settle_for)
+        return true;
+    choice_take(tc, TRANSPORT_UDP, now);
+    tc->returned_at = now;
+    actions->has_changed = true;
+    return true;
 }
 
 /* ---- which direction fails ------------------------------------------------------------------- */
@@ -230,13 +215,9 @@ enum udp_asymmetry_kind udp_asymmetry_of(const struct udp_asymmetry *ua)
     return ua->grew_at - ua->silent_since >= IN_FLIGHT ? UDP_ASYMMETRY_OUT : UDP_ASYMMETRY_UNKNOWN;
 }
 
-const char *udp_asymmetry_name(enum udp_asymmetry_kind kind)
-{
-    static const char *const names[] = {"", "in", "out"};
-
-    _Static_assert(sizeof(names) / sizeof(*names) == UDP_ASYMMETRY_N, "one for each");
-    return names[kind];
-}
+const char *const udp_asymmetry_names[] = {"", "in", "out"};
+_Static_assert(
+    sizeof(udp_asymmetry_names) / sizeof(*udp_asymmetry_names) == UDP_ASYMMETRY_N, "a name each");
 
 /* ---- both, and in words ---------------------------------------------------------------------- */
 
@@ -326,13 +307,20 @@ void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_vie
 
 bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *from, nsec_t now)
 {
+    struct transport_choice *tc = &ht->choice;
     unsigned i = 0;
 
     while (i < ht->n_endpoints && !endpoint_equal(from, &ht->endpoints[i]))
         i++;
     if (i == ht->n_endpoints)
         return false;
-    transport_choice_on_answer(&ht->choice, now);
+    tc->answered_at = now;
+    tc->n_asked = 0;
+    tc->n_beside = 0;
+    if (tc->passes_since == 0 && !tc->is_suspect)
+        tc->passes_since = now;
+    if (tc->kind == TRANSPORT_STREAM)
+        tc->n_answered++;
     udp_asymmetry_on_answer(&ht->asymmetry, now);
     return true;
 }
@@ -357,28 +345,23 @@ bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *fro
 struct hub_transport_actions hub_transport_run(
     struct hub_transport *ht, const struct hub_transport_stream *stream, nsec_t now)
 {
-    struct transport_choice_facts facts = {.now = now,
-        .silent_since = ht->silent_since,
-        .is_suspect = ht->is_suspect,
-        .n_endpoints = ht->n_endpoints,
-        .is_stream_open = stream->status.is_open,
-        .handshake_at = ht->handshake_at};
-    struct transport_choice_actions chosen = transport_choice_poll(&ht->choice, &facts);
     const struct hub_stream_status *status = &stream->status;
-    bool by_stream = hub_transport_is_by_stream(ht);
-    struct hub_transport_actions actions = {.ask = chosen.ask,
-        .open_stream = chosen.want_stream && !stream->exists,
-        .close_stream = !chosen.want_stream && !by_stream && stream->exists,
-        /* Earlier, WireGuard would follow the hub to a stream that is only held ready. */
-        .join_stream = by_stream,
-        .has_changed = chosen.has_changed,
+    struct hub_transport_actions actions = {
         /* Whoever reads the log should know why a stream that is wanted does not come about. */
         .has_failure =
             !status->is_open && status->why[0] != '\0' && strcmp(status->why, ht->failed) != 0};
+    bool wants_stream = ht->choice.kind == TRANSPORT_UDP
+                            ? run_udp(ht, status->is_open, &actions, now)
+                            : run_stream(ht, status->is_open, &actions, now);
+    bool by_stream = hub_transport_is_by_stream(ht);
 
+    actions.open_stream = wants_stream && !stream->exists;
+    actions.close_stream = !wants_stream && !by_stream && stream->exists;
+    /* Earlier, WireGuard would follow the hub to a stream that is only held ready. */
+    actions.join_stream = by_stream;
     if (actions.has_failure)
         (void)snprintf(ht->failed, sizeof(ht->failed), "%s", status->why);
-    if (chosen.has_changed && by_stream)
+    if (actions.has_changed && by_stream)
         transport_explain(ht, status);
     if (by_stream && status->is_open && ht->n_endpoints != 0 &&
         udp_asymmetry_wants_to_ask(&ht->asymmetry, now)) {

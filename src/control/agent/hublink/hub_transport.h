@@ -50,32 +50,8 @@ struct transport_choice {
     nsec_t returned_at;  /* time when UDP was last taken again; 0: never */
 };
 
-/** What is the case now. */
-struct transport_choice_facts {
-    nsec_t now;
-    nsec_t silent_since; /* the hub has not been heard by UDP since then; 0: it is heard */
-    bool is_suspect; /* it is heard, but seems not to hear us: then only STUN says that UDP fails */
-    unsigned n_endpoints; /* public endpoints of the hub that are tried in turn, at least 1 */
-    bool is_stream_open;  /* a stream is connected and could carry packets */
-    nsec_t handshake_at;  /* time of the last handshake with the hub; 0: never */
-};
-
-/** What should be done. */
-struct transport_choice_actions {
-    bool ask;         /* send STUN requests by UDP */
-    bool want_stream; /* keep a stream, or open one */
-    bool has_changed; /* another transport was taken */
-};
-
-/** How often to poll while UDP is in doubt or a stream is wanted. */
+/** How often to run while UDP is in doubt or a stream is wanted. */
 #define TRANSPORT_CHOICE_TICK (250 * NSEC_PER_MSEC)
-
-/** transport_choice_poll() - at least each second, and each TRANSPORT_CHOICE_TICK as said there. */
-struct transport_choice_actions transport_choice_poll(
-    struct transport_choice *tc, const struct transport_choice_facts *f);
-
-/** transport_choice_on_answer() - the hub has answered a STUN request by UDP at @now. */
-void transport_choice_on_answer(struct transport_choice *tc, nsec_t now);
 
 /* ---- which direction fails ------------------------------------------------------------------- */
 
@@ -138,8 +114,8 @@ void udp_asymmetry_on_heard(struct udp_asymmetry *ua, const struct endpoint *fro
 /** udp_asymmetry_of() - the verdict of all that was seen so far. */
 enum udp_asymmetry_kind udp_asymmetry_of(const struct udp_asymmetry *ua);
 
-/** udp_asymmetry_name() - "", "in", "out". */
-const char *udp_asymmetry_name(enum udp_asymmetry_kind kind);
+/** udp_asymmetry_names - "", "in", "out". */
+extern const char *const udp_asymmetry_names[];
 
 /* ---- both, and in words ---------------------------------------------------------------------- */
 

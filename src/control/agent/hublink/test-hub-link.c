@@ -249,11 +249,11 @@ static void connect_to_hub(void)
 static void test_heard_with_the_first_line(void **state)
 {
     assert_false(hub_link_is_heard(w.link));
-    assert_true(hub_link_silent_for(w.link, clock_now()) == NSEC_NEVER);
+    assert_true(hub_link_view(w.link, clock_now()).silent_for == NSEC_NEVER);
     connect_to_hub();
     assert_true(hub_link_is_heard(w.link));
     assert_int_equal(w.n_events, 1);
-    assert_true(hub_link_silent_for(w.link, clock_now()) < 5 * SEC);
+    assert_true(hub_link_view(w.link, clock_now()).silent_for < 5 * SEC);
     say("{\"type\": \"heartbeat\", \"revision\": 41}");
     wait_for(&w.n_events, 2);
     assert_int_equal(w.n_changes, 1);
@@ -269,13 +269,13 @@ static void test_heard_with_the_first_line(void **state)
 static void test_hub_behind_its_store(void **state)
 {
     connect_to_hub();
-    assert_int_equal(hub_link_store_behind_s(w.link), 0);
+    assert_int_equal(hub_link_view(w.link, clock_now()).store_behind_s, 0);
     say("{\"type\": \"heartbeat\", \"revision\": 41, \"storeBehind\": 34}");
     wait_for(&w.n_events, 2);
-    assert_int_equal(hub_link_store_behind_s(w.link), 34);
+    assert_int_equal(hub_link_view(w.link, clock_now()).store_behind_s, 34);
     say("{\"type\": \"heartbeat\", \"revision\": 41}");
     wait_for(&w.n_events, 3);
-    assert_int_equal(hub_link_store_behind_s(w.link), 0);
+    assert_int_equal(hub_link_view(w.link, clock_now()).store_behind_s, 0);
 }
 
 /* What the hub takes it says when it refuses: that is no failure of the hub. */
@@ -362,7 +362,7 @@ static void test_event_that_cannot_be_used(void **state)
  * what the hub's kernel has answered: that is by the real clock, which may have gone on as well. */
 static void assert_kernel_counts(nsec_t silence)
 {
-    nsec_t silent = hub_link_silent_for(w.link, w.event_at + silence);
+    nsec_t silent = hub_link_view(w.link, w.event_at + silence).silent_for;
 
     assert_true(silent <= silence);
     assert_true(silent < silence || clock_now() - w.event_at > silence - SEC);
@@ -383,7 +383,7 @@ static void test_silence(void **state)
     assert_true(is_late);
     /* Its kernel's answers count until a heartbeat is missing. */
     assert_kernel_counts(10 * SEC);
-    assert_true(hub_link_silent_for(w.link, now + 12 * SEC) >= 12 * SEC);
+    assert_true(hub_link_view(w.link, now + 12 * SEC).silent_for >= 12 * SEC);
 }
 
 /* The hub says that its heartbeats come slower, and then that they come as usual. */
@@ -397,19 +397,19 @@ static void test_slow_heartbeats(void **state)
     say("{\"type\": \"heartbeat\", \"revision\": 41, \"next\": 20}");
     wait_for(&w.n_events, 2);
     now = w.event_at;
-    assert_int_equal(hub_link_quiet_max(w.link), 23 * SEC);
+    assert_int_equal(hub_link_view(w.link, clock_now()).quiet_max, 23 * SEC);
     assert_int_equal(hub_link_unheard(w.link, NULL, now + 21 * SEC), 0);
     assert_int_not_equal(hub_link_unheard(w.link, NULL, now + 23 * SEC), 0);
     assert_kernel_counts(20 * SEC);
-    assert_true(hub_link_silent_for(w.link, now + 22 * SEC) >= 22 * SEC);
+    assert_true(hub_link_view(w.link, now + 22 * SEC).silent_for >= 22 * SEC);
     /* However long the hub says: it counts as away after HUB_LINK_SILENCE. */
     say("{\"type\": \"heartbeat\", \"revision\": 41, \"next\": 3600}");
     wait_for(&w.n_events, 3);
-    assert_true(hub_link_quiet_max(w.link) < HUB_LINK_SILENCE);
+    assert_true(hub_link_view(w.link, clock_now()).quiet_max < HUB_LINK_SILENCE);
     say("{\"type\": \"heartbeat\", \"revision\": 42}");
     wait_for(&w.n_events, 4);
     now = w.event_at;
-    assert_int_equal(hub_link_quiet_max(w.link), HUB_LINK_QUIET_MAX);
+    assert_int_equal(hub_link_view(w.link, clock_now()).quiet_max, HUB_LINK_QUIET_MAX);
     assert_int_not_equal(hub_link_unheard(w.link, NULL, now + 13 * SEC), 0);
     assert_int_equal(w.n_watches, 1);
 }

@@ -9,8 +9,9 @@
 
 /* A node with a clock of its own. Each tick polls; @udp: STUN requests are answered at once. */
 struct world {
-    struct transport_choice choice;
-    struct transport_choice_facts facts;
+    struct hub_transport transport;
+    struct hub_transport_stream stream;
+    nsec_t now;
     unsigned n_asked;
     unsigned n_changes;
     bool wants_stream;
@@ -19,32 +20,38 @@ struct world {
 
 static struct world world_of(bool udp)
 {
-    struct world w = {.udp = udp, .facts = {.now = 1000 * NSEC_PER_SEC, .n_endpoints = 1}};
+    struct world w = {.udp = udp, .now = 1000 * NSEC_PER_SEC, .transport = {.n_endpoints = 1}};
 
     return w;
 }
 
+/* The hub answers a STUN request by UDP. */
+static void answer(struct world *w)
+{
+    assert_true(hub_transport_on_answer(&w->transport, &w->transport.endpoints[0], w->now));
+}
+
 static void pass(struct world *w, nsec_t time)
 {
-    nsec_t until = w->facts.now + time;
+    nsec_t until = w->now + time;
 
-    while (w->facts.now < until) {
-        struct transport_choice_actions actions;
+    while (w->now < until) {
+        struct hub_transport_actions actions;
 
-        w->facts.now += TRANSPORT_CHOICE_TICK;
-        actions = transport_choice_poll(&w->choice, &w->facts);
+        w->now += TRANSPORT_CHOICE_TICK;
+        actions = hub_transport_run(&w->transport, &w->stream, w->now);
         w->n_asked += actions.ask;
         w->n_changes += actions.has_changed;
-        w->wants_stream = actions.want_stream;
+        w->wants_stream = actions.open_stream;
         if (actions.ask && w->udp)
-            transport_choice_on_answer(&w->choice, w->facts.now);
+            answer(w);
     }
 }
 
 /* The hub is silent from now on. */
 static void silence(struct world *w)
 {
-    w->facts.silent_since = w->facts.now;
+    w->transport.silent_since = w->now;
 }
 
 static void test_heard_costs_nothing(void **state)
@@ -54,7 +61,7 @@ static void test_heard_costs_nothing(void **state)
     pass(&w, 3600 * NSEC_PER_SEC);
     assert_int_equal(w.n_asked, 0);
     assert_false(w.wants_stream);
-    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
 }
 
 static void test_blocked(void **state)
@@ -68,12 +75,12 @@ static void test_blocked(void **state)
     assert_true(w.wants_stream);
     /* Not before there is one. */
     pass(&w, 10 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
-    w.facts.is_stream_open = true;
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
+    w.stream.status.is_open = true;
     pass(&w, TRANSPORT_CHOICE_TICK);
-    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
     pass(&w, 2 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
     assert_int_equal(w.n_changes, 1);
 }
 
@@ -85,7 +92,7 @@ static void test_away_is_not_blocked(void **state)
     silence(&w);
     pass(&w, 10 * NSEC_PER_SEC);
     assert_true(w.wants_stream);
-    w.facts.is_stream_open = true;
+    w.stream.status.is_open = true;
     w.udp = true;
     pass(&w, 5 * NSEC_PER_SEC);
     assert_false(w.wants_stream);
@@ -97,9 +104,9 @@ static void test_join_is_quick(void **state)
     struct world w = world_of(false);
 
     silence(&w);
-    w.facts.is_stream_open = true;
+    w.stream.status.is_open = true;
     pass(&w, 3 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
 }
 
 /* STUN is answered: the hub's WireGuard is only slow, and UDP stays. */
@@ -108,11 +115,11 @@ static void test_slow_is_not_blocked(void **state)
     struct world w = world_of(true);
 
     silence(&w);
-    w.facts.is_stream_open = true;
+    w.stream.status.is_open = true;
     pass(&w, 8 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
     assert_false(w.wants_stream);
-    w.facts.silent_since = 0;
+    w.transport.silent_since = 0;
     pass(&w, 8 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 0);
 }
@@ -122,11 +129,11 @@ static void test_refused(void **state)
 {
     struct world w = world_of(true);
 
-    w.facts.n_endpoints = 2;
-    w.facts.is_stream_open = true;
+    w.transport.n_endpoints = 2;
+    w.stream.status.is_open = true;
     silence(&w);
     pass(&w, 20 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
     pass(&w, 5 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 1);
 }
@@ -140,13 +147,13 @@ static void test_two_restarts_are_no_refusal(void **state)
 {
     struct world w = world_of(true);
 
-    w.facts.is_stream_open = true;
+    w.stream.status.is_open = true;
     silence(&w);
     pass(&w, 4 * NSEC_PER_SEC);
-    w.facts.handshake_at = w.facts.now;
-    w.facts.is_suspect = true;
+    w.transport.handshake_at = w.now;
+    w.transport.is_suspect = true;
     pass(&w, 7 * NSEC_PER_SEC);
-    w.facts.is_suspect = false;
+    w.transport.is_suspect = false;
     silence(&w);
     pass(&w, 10 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 0);
@@ -154,7 +161,7 @@ static void test_two_restarts_are_no_refusal(void **state)
     /* No session comes about any more. */
     pass(&w, 3 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 1);
-    assert_true(w.choice.was_refused);
+    assert_true(w.transport.choice.was_refused);
 }
 
 /* A hub that is only suspected, however long, and is then restarted. */
@@ -162,11 +169,11 @@ static void test_suspect_before_a_restart(void **state)
 {
     struct world w = world_of(true);
 
-    w.facts.is_stream_open = true;
+    w.stream.status.is_open = true;
     silence(&w);
-    w.facts.is_suspect = true;
+    w.transport.is_suspect = true;
     pass(&w, 60 * NSEC_PER_SEC);
-    w.facts.is_suspect = false;
+    w.transport.is_suspect = false;
     silence(&w);
     pass(&w, 11 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 0);
@@ -178,15 +185,15 @@ static void test_only_handshakes_pass(void **state)
 {
     struct world w = world_of(true);
 
-    w.facts.is_stream_open = true;
+    w.stream.status.is_open = true;
     for (unsigned i = 0; i < 4 && w.n_changes == 0; i++) {
-        w.facts.is_suspect = false;
+        w.transport.is_suspect = false;
         silence(&w);
         pass(&w, NSEC_PER_SEC);
         if (w.n_changes > 0)
             break;
-        w.facts.handshake_at = w.facts.now;
-        w.facts.is_suspect = true;
+        w.transport.handshake_at = w.now;
+        w.transport.is_suspect = true;
         pass(&w, 6 * NSEC_PER_SEC);
     }
     assert_int_equal(w.n_changes, 1);
@@ -202,7 +209,7 @@ static void test_answers_that_ended(void **state)
     w.udp = false;
     pass(&w, 20 * NSEC_PER_SEC);
     assert_true(w.wants_stream);
-    w.facts.is_stream_open = true;
+    w.stream.status.is_open = true;
     pass(&w, TRANSPORT_CHOICE_TICK);
     assert_int_equal(w.n_changes, 0);
     w.udp = true;
@@ -212,7 +219,7 @@ static void test_answers_that_ended(void **state)
     w.udp = false;
     pass(&w, 5 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 1);
-    assert_false(w.choice.was_refused);
+    assert_false(w.transport.choice.was_refused);
 }
 
 static struct world on_stream(void)
@@ -220,9 +227,9 @@ static struct world on_stream(void)
     struct world w = world_of(false);
 
     silence(&w);
-    w.facts.is_stream_open = true;
+    w.stream.status.is_open = true;
     pass(&w, 3 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
     w.n_asked = 0;
     w.n_changes = 0;
     return w;
@@ -233,13 +240,13 @@ static void test_return(void **state)
     struct world w = on_stream();
 
     pass(&w, 60 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
     /* On a stream that works UDP is asked now and then. */
     assert_in_range(w.n_asked, 11, 13);
     w.udp = true;
-    w.facts.silent_since = 0;
+    w.transport.silent_since = 0;
     pass(&w, 7 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
     assert_int_equal(w.n_changes, 1);
     assert_false(w.wants_stream);
 }
@@ -249,10 +256,10 @@ static void test_one_answer(void **state)
 {
     struct world w = on_stream();
 
-    transport_choice_on_answer(&w.choice, w.facts.now);
+    answer(&w);
     pass(&w, 20 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
-    assert_int_equal(w.choice.n_answered, 0);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.transport.choice.n_answered, 0);
 }
 
 /* UDP that lets STUN through and nothing else: each return is later than the one before. */
@@ -263,18 +270,18 @@ static void test_no_flapping(void **state)
 
     w.udp = true;
     for (unsigned i = 0; i < 3600; i++) {
-        if (w.choice.kind == TRANSPORT_STREAM)
-            w.facts.silent_since = 0;
-        else if (w.facts.silent_since == 0)
+        if (w.transport.choice.kind == TRANSPORT_STREAM)
+            w.transport.silent_since = 0;
+        else if (w.transport.silent_since == 0)
             silence(&w);
         pass(&w, NSEC_PER_SEC);
     }
     n_hour = w.n_changes;
     assert_in_range(n_hour, 4, 20);
     for (unsigned i = 0; i < 3600; i++) {
-        if (w.choice.kind == TRANSPORT_STREAM)
-            w.facts.silent_since = 0;
-        else if (w.facts.silent_since == 0)
+        if (w.transport.choice.kind == TRANSPORT_STREAM)
+            w.transport.silent_since = 0;
+        else if (w.transport.silent_since == 0)
             silence(&w);
         pass(&w, NSEC_PER_SEC);
     }
@@ -287,14 +294,14 @@ static void test_suspect(void **state)
     struct world w = world_of(true);
 
     silence(&w);
-    w.facts.is_suspect = true;
-    w.facts.is_stream_open = true;
+    w.transport.is_suspect = true;
+    w.stream.status.is_open = true;
     pass(&w, 600 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 0);
     assert_false(w.wants_stream);
     w.udp = false;
     pass(&w, 10 * NSEC_PER_SEC);
-    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
 }
 
 int main(void)

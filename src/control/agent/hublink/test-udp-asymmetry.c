@@ -81,9 +81,9 @@ static void test_not_heard(void **state)
     assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_OUT);
     ua.asked_at = 104 * SEC;
     assert_false(udp_asymmetry_wants_to_ask(&ua, 120 * SEC));
-    assert_string_equal(udp_asymmetry_name(UDP_ASYMMETRY_OUT), "out");
-    assert_string_equal(udp_asymmetry_name(UDP_ASYMMETRY_IN), "in");
-    assert_string_equal(udp_asymmetry_name(UDP_ASYMMETRY_UNKNOWN), "");
+    assert_string_equal(udp_asymmetry_names[UDP_ASYMMETRY_OUT], "out");
+    assert_string_equal(udp_asymmetry_names[UDP_ASYMMETRY_IN], "in");
+    assert_string_equal(udp_asymmetry_names[UDP_ASYMMETRY_UNKNOWN], "");
 }
 
 /* WireGuard goes on being silent for a while after UDP passes again. */

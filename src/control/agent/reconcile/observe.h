@@ -97,8 +97,8 @@ struct peer_suspects_facts {
     const struct observe *seen; /* what the engine has */
     /* May the engine have that node at @at: by its direct path, or at some relay where it is
      * relayed? */
-    bool (*may_be_at)(void *ctx, const char *node, const struct endpoint *at);
-    void *ctx; /* borrowed; for @may_be_at */
+    bool (*may_be_at)(const void *ctx, const char *node, const struct endpoint *at);
+    const void *ctx; /* borrowed; for @may_be_at */
     nsec_t now;
 };
 

@@ -10,7 +10,6 @@
 #include "agent/paths/edge/edge_mtu.h"
 #include "agent/paths/edge/edges.h"
 #include "agent/paths/edge/peer_table.h"
-#include "agent/paths/edge/reach.h"
 #include "agent/paths/edge/relay_select.h"
 #include "agent/paths/socket/echo_socket.h"
 #include "agent/paths/socket/local_candidates.h"
@@ -88,20 +87,12 @@ static void update_self(struct path_driver *d, nsec_t now)
     d->listener.on_self(d->listener.ctx);
 }
 
-void path_driver_set_keepalive(struct path_driver *d, nsec_t keepalive, nsec_t now)
+void path_driver_set_udp(struct path_driver *d, nsec_t keepalive, bool is_blocked, nsec_t now)
 {
-    if (d->local.keepalive == keepalive)
+    if (d->local.keepalive == keepalive && d->local.is_blocked == is_blocked)
         return;
     d->local.keepalive = keepalive;
-    update_self(d, now);
-    run(d, now);
-}
-
-void path_driver_set_blocked(struct path_driver *d, bool blocked, nsec_t now)
-{
-    if (d->local.is_blocked == blocked)
-        return;
-    d->local.is_blocked = blocked;
+    d->local.is_blocked = is_blocked;
     update_self(d, now);
     run(d, now);
 }
@@ -336,8 +327,9 @@ const struct render_path *path_driver_routes(struct path_driver *d, size_t *ret_
     return edges_routes(&d->edges, ret_n);
 }
 
-bool path_driver_may_be_at(const struct path_driver *d, const char *node, const struct endpoint *at)
+bool path_driver_may_be_at(const void *driver, const char *node, const struct endpoint *at)
 {
+    const struct path_driver *d = driver;
     const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
 
     if (peer && peer->route.kind == EDGE_ROUTE_DIRECT)
@@ -559,23 +551,12 @@ struct ip_addr path_driver_outside(const struct path_driver *d, const struct end
     return local_candidates_outside(&d->local, server);
 }
 
-bool path_driver_view(
-    const struct path_driver *d, const char *node, struct path_view *ret, nsec_t now)
+bool path_driver_view(const void *driver, const char *node, struct path_view *ret, nsec_t now)
 {
+    const struct path_driver *d = driver;
     const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
 
     return peer && paths_view(d->paths, &peer->key, ret, now);
-}
-
-static bool find_view(const void *ctx, const char *node, struct path_view *ret, nsec_t now)
-{
-    return path_driver_view(ctx, node, ret, now);
-}
-
-int path_driver_evaluate(
-    const struct path_driver *d, struct reach *reach, const struct reach_facts *facts)
-{
-    return reach_update(reach, facts, find_view, d);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

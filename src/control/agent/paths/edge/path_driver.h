@@ -34,8 +34,6 @@
 struct engine;
 struct observe;
 struct path_driver;
-struct reach;
-struct reach_facts;
 struct uv_loop_s;
 
 /** What the driver has to know of this node. All of it outlives the driver. */
@@ -89,14 +87,15 @@ void path_driver_set_hub_clock(struct path_driver *d, nsec_t ahead);
 /** path_driver_set_snapshot() - the network has changed: peers, hubs, what peers report. */
 void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, nsec_t now);
 
-/** path_driver_set_keepalive() - to be told to peers: what holds our mappings; 0: not known. */
-void path_driver_set_keepalive(struct path_driver *d, nsec_t keepalive, nsec_t now);
+/**
+ * path_driver_set_udp() - what is known of this machine's UDP
+ * @keepalive:	to be told to peers: what holds our mappings; 0: not known
+ * @is_blocked:	does UDP fail to leave this machine, as far as the hub shows?
+ */
+void path_driver_set_udp(struct path_driver *d, nsec_t keepalive, bool is_blocked, nsec_t now);
 
 /** path_driver_set_hub() - is the hub heard? */
 void path_driver_set_hub(struct path_driver *d, bool heard, nsec_t now);
-
-/** path_driver_set_blocked() - does UDP fail to leave this machine, as far as the hub shows? */
-void path_driver_set_blocked(struct path_driver *d, bool blocked, nsec_t now);
 
 /** path_driver_set_relay() - is this node a relay for others? @is_new: its engine has just begun.
  */
@@ -152,21 +151,13 @@ const struct path_side *path_driver_self(const struct path_driver *d);
 struct ip_addr path_driver_outside(const struct path_driver *d, const struct endpoint *server);
 
 /** path_driver_may_be_at() - may the engine have that node at @at: does its direct path lead there,
- * or, where it has none, is some relay there? */
-bool path_driver_may_be_at(
-    const struct path_driver *d, const char *node, const struct endpoint *at);
+ * or, where it has none, is some relay there? For struct peer_suspects_facts; @driver: a struct
+ * path_driver. */
+bool path_driver_may_be_at(const void *driver, const char *node, const struct endpoint *at);
 
-/** path_driver_view() - how that node is reached; false: it is no peer, or finds no paths. */
-bool path_driver_view(
-    const struct path_driver *d, const char *node, struct path_view *ret, nsec_t now);
-
-/**
- * path_driver_evaluate() - how each node is reached, by what was found for it: fills @reach anew
- *
- * Return: 0 or -ENOMEM, and then @reach has not changed.
- */
-int path_driver_evaluate(
-    const struct path_driver *d, struct reach *reach, const struct reach_facts *facts);
+/** path_driver_view() - a reach_view_fn: how that node is reached; false: it is no peer, or finds
+ * no paths. @driver: a struct path_driver. */
+bool path_driver_view(const void *driver, const char *node, struct path_view *ret, nsec_t now);
 
 /** path_driver_encode_relays() - the relays through which @node may be reached; NULL: no memory. */
 json_t *path_driver_encode_relays(const struct path_driver *d, const char *node);

@@ -191,7 +191,7 @@ static void check_direct_only(const struct world *w)
     const struct reach_peer *peer;
     struct reach reach = {0};
 
-    assert_int_equal(path_driver_evaluate(w->paths, &reach, &facts), 0);
+    assert_int_equal(reach_update(&reach, &facts, path_driver_view, w->paths), 0);
     peer = reach_find(&reach, "n3");
     assert_non_null(peer);
     assert_int_equal(peer->kind, PATH_KIND_NONE);
@@ -232,13 +232,13 @@ static void test_what_is_reported(void **state)
     begin(w);
     generation = path_driver_self(w->paths)->generation;
     n = w->n_self;
-    path_driver_set_blocked(w->paths, true, clock_now());
+    path_driver_set_udp(w->paths, 0, true, clock_now());
     assert_true(path_driver_self(w->paths)->nat.is_blocked);
     assert_true(path_driver_self(w->paths)->generation > generation);
     assert_int_equal(w->n_self, n + 1);
-    path_driver_set_blocked(w->paths, true, clock_now());
+    path_driver_set_udp(w->paths, 0, true, clock_now());
     assert_int_equal(w->n_self, n + 1);
-    path_driver_set_blocked(w->paths, false, clock_now());
+    path_driver_set_udp(w->paths, 0, false, clock_now());
     assert_false(path_driver_self(w->paths)->nat.is_blocked);
 }
 

@@ -18,7 +18,7 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "mesh/object/budget.h"
+#include "mesh/object/network.h"
 #include "mesh/object/fields.h"
 #include "os/process.h"
 #include "os/child.h"
@@ -40,7 +40,7 @@
 
 /*
  * `weft run --budget`: the job's budget of a day, written into the Network's object before the
- * command starts (mesh/object/budget.h, docs/COST.md).
+ * command starts (mesh/object/network.h, docs/COST.md).
  *
  * That is an administrator's right, so it takes the hub's socket or an admin token, as `weft apply`
  * does. Every node of the job may say the same: what is there already is not written again.

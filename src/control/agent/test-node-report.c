@@ -11,7 +11,7 @@
 #include "agent/node_report.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
-#include "mesh/object/edge_parts.h"
+#include "mesh/object/edge_status.h"
 #include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
 #include "path/paths.h"

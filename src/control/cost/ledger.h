@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "mesh/object/budget.h"
+#include "mesh/object/network.h"
 #include "mesh/object/prices.h"
 #include "path/path.h"
 
@@ -63,7 +63,8 @@ json_t *ledger_make(const struct prices *prices, const json_t *answer, struct er
 /** ledger_format() - what ledger_make() has made, for people; appends to @out. */
 void ledger_format(struct str *out, const json_t *ledger);
 
-/* ---- how much of a budget (mesh/object/budget.h) is spent ------------------------------------ */
+/* ---- how much of a budget (mesh/object/network.h) is spent ------------------------------------
+ */
 
 enum spent_level {
     SPENT_LOW,

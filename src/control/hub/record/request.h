@@ -14,7 +14,7 @@
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
-#include "mesh/object/edge_parts.h"
+#include "mesh/object/edge_status.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
 #include "mesh/object/traffic.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "mesh/object/edge_parts.h"
+#include "mesh/object/edge_status.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -126,8 +126,7 @@ static int status_check(const json_t *json, const char *where, struct err *e)
     return 0;
 }
 
-int mesh_edge_decode(
-    struct mesh_edge *ret, const json_t *json, enum object_mode mode, struct err *e)
+static int decode(struct object *ret, const json_t *json, enum object_mode mode, struct err *e)
 {
     struct mesh_edge edge = MESH_EDGE_NULL;
     unsigned path = EDGE_PATH_AUTO;
@@ -155,7 +154,7 @@ int mesh_edge_decode(
     if (r < 0)
         return r;
     edge.status = json_incref((json_t *)frame.status);
-    *ret = edge;
+    ret->edge = edge;
     return 0;
 }
 
@@ -203,11 +202,6 @@ void mesh_edge_deinit(struct mesh_edge *edge)
 }
 
 /* ---- the row -------------------------------------------------------------------------------- */
-
-static int decode(struct object *ret, const json_t *json, enum object_mode mode, struct err *e)
-{
-    return mesh_edge_decode(&ret->edge, json, mode, e);
-}
 
 static json_t *encode(const struct object *o)
 {

@@ -56,16 +56,6 @@ const struct edge_pin *mesh_edge_pin(const struct mesh_edge *edge, const char *n
 bool mesh_edge_refuses_key(
     const struct mesh_edge *edge, unsigned i, const struct x25519_public *key);
 
-/**
- * mesh_edge_decode() - check a MeshEdge and take it in
- * @ret:	untouched on failure, else to be released with mesh_edge_deinit()
- * @json:	borrowed; a reference to its status is kept
- *
- * Return: 0; -EINVAL with words that name the object, the value and what is allowed.
- */
-int mesh_edge_decode(
-    struct mesh_edge *ret, const json_t *json, enum object_mode mode, struct err *e);
-
 /** mesh_edge_encode() - a new reference, NULL for no memory. */
 json_t *mesh_edge_encode(const struct mesh_edge *edge);
 

@@ -8,8 +8,11 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "mesh/object/budget.h"
+#include "base/parse.h"
+#include "base/traffic.h"
 #include "mesh/object/object_meta.h"
+
+struct fields;
 
 #define NETWORK_MTU_DEFAULT       1420 /* bytes: 1500 less IPv6, UDP and WireGuard */
 #define NETWORK_MTU_MIN           1280 /* bytes: IPv6 needs it */
@@ -33,6 +36,33 @@ enum cipher {
     CIPHER_AES256GCM,
     CIPHER_N,
 };
+
+/* ---- `spec.budgets`: what may be moved or spent on a day, by a job or by all -------------------
+ */
+
+/** Most budgets of a network. */
+#define BUDGETS_MAX 16
+
+/** Most that a budget may be, of money or of bytes. */
+#define BUDGET_MAX 1e15
+
+/** A budget of a day, UTC. */
+struct budget {
+    char job[NAME_MAX_LEN + 1]; /* "": all that the network moves */
+    double cost;                /* in the price table's currency; 0: it is of bytes */
+    uint64_t bytes;             /* 0: it is of money */
+    /* A cap that was stored when budgets had some: shown as without effect, and not written again;
+     * "": none. */
+    char ignored_cap[TRAFFIC_RATE_TEXT_MAX];
+};
+
+/** Those of a network. */
+struct budgets {
+    struct budget items[BUDGETS_MAX];
+    unsigned n;
+};
+
+/* ---- the Network ----------------------------------------------------------------------------- */
 
 struct network {
     struct object_meta meta;
@@ -77,3 +107,9 @@ json_t *network_encode(const struct network *n);
 
 /** network_deinit() - release what it owns; idempotent, safe on NETWORK_NULL. */
 void network_deinit(struct network *n);
+
+/** budgets_decode() - the field "budgets", of which a job has one at most. */
+void budgets_decode(struct fields *f, enum object_mode mode, struct budgets *ret);
+
+/** budgets_encode() - a new reference; NULL: there are none, or no memory. */
+json_t *budgets_encode(const struct budgets *b);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "mesh/object/edge_parts.h"
+#include "mesh/object/edge_status.h"
 #include "mesh/object/mesh_edge.h"
 
 #define AT 1790000000

@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
-#include "mesh/object/budget.h"
+#include "mesh/object/network.h"
 #include "mesh/object/fields.h"
 
 /** One JSON object that is read. */

@@ -163,9 +163,7 @@ int facts_decode(struct facts *ret, const json_t *json, struct err *e)
     table_decode_list(
         &f, list, "an interface", interface_rows, facts.interfaces, sizeof(facts.interfaces[0]));
     facts.n_interfaces = json_array_size(list);
-    if (fields_end(&f) == 0)
-        *ret = facts;
-    return fields_end(&f);
+    return fields_give(&f, ret, &facts, sizeof(facts));
 }
 
 /* ---- installed software ---------------------------------------------------------------------- */

@@ -62,9 +62,7 @@ int service_wire_decode(struct service_wire *ret, const json_t *json, struct err
     /* The name of the interface becomes part of file names. */
     if (strchr(m.interface, '/') || m.interface[0] == '.')
         fields_fail(&f, "\"interface\" is \"%s\", which is no interface's name", m.interface);
-    if (fields_end(&f) == 0)
-        *ret = m;
-    return fields_end(&f);
+    return fields_give(&f, ret, &m, sizeof(m));
 }
 
 /* ---- taking it in ---------------------------------------------------------------------------- */

@@ -374,9 +374,7 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
     fields_int(&f, "created", FIELDS_OPTIONAL, 0, INT64_MAX, &t.created_at);
     subnets_decode(&f, "routes", &t.routes);
     fields_text(&f, "createdBy", FIELDS_OPTIONAL, 0, sizeof(t.created_by), t.created_by);
-    if (fields_end(&f) == 0)
-        *ret = t;
-    return fields_end(&f);
+    return fields_give(&f, ret, &t, sizeof(t));
 }
 
 /* Room for the edges in a record, bytes: with all else that a report may hold they stay below what
@@ -466,9 +464,7 @@ int admin_request_decode(struct admin_request *ret, const json_t *json, struct e
     fields_name(&f, "network", FIELDS_OPTIONAL, rq.network);
     fields_int(&f, "ttlSeconds", FIELDS_OPTIONAL, ADMIN_TTL_MIN, ADMIN_TTL_MAX, &rq.ttl_seconds);
     fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0)
-        *ret = rq;
-    return fields_end(&f);
+    return fields_give(&f, ret, &rq, sizeof(rq));
 }
 
 const char *admin_record_key(char buf[static RECORD_KEY_MAX], const char *name)
@@ -642,9 +638,7 @@ int audit_record_decode(struct audit_record *ret, const char *key, const char *t
         fields_u64(&f, "count", FIELDS_REQUIRED, 1, INT64_MAX, &a.count);
         fields_int(&f, "firstTime", FIELDS_OPTIONAL, 0, INT64_MAX, &a.first);
     }
-    if (fields_end(&f) == 0)
-        *ret = a;
-    return fields_end(&f);
+    return fields_give(&f, ret, &a, sizeof(a));
 }
 
 /* ---- what hubs tell each other --------------------------------------------------------------- */
@@ -669,9 +663,7 @@ int heartbeat_record_decode(struct heartbeat_record *ret, const char *text, stru
 
     fields_u64(&f, "boot", FIELDS_REQUIRED, 1, INT64_MAX, &b.boot);
     fields_u64(&f, "beat", FIELDS_REQUIRED, 0, INT64_MAX, &b.heartbeat);
-    if (fields_end(&f) == 0)
-        *ret = b;
-    return fields_end(&f);
+    return fields_give(&f, ret, &b, sizeof(b));
 }
 
 char *owner_record_encode(const struct owner_record *o)
@@ -694,7 +686,5 @@ int owner_record_decode(struct owner_record *ret, const char *text, struct err *
     o.has_network = fields_get(&f, "network", FIELDS_OPTIONAL) != NULL;
     if (o.has_network)
         fields_public_key(&f, "network", FIELDS_REQUIRED, &o.network);
-    if (fields_end(&f) == 0)
-        *ret = o;
-    return fields_end(&f);
+    return fields_give(&f, ret, &o, sizeof(o));
 }

@@ -123,9 +123,7 @@ static struct fields body_fields(
 static int give(struct fields *f, void *ret, const void *rq, size_t size)
 {
     fields_refuse_unknown(f);
-    if (fields_end(f) == 0)
-        memcpy(ret, rq, size);
-    return fields_end(f);
+    return fields_give(f, ret, rq, size);
 }
 
 static void read_node_name(struct fields *f, char ret[NAME_MAX_LEN + 1])
@@ -270,9 +268,7 @@ int move_request_decode(
         else if (hub_public_parse(&places.items[places.n++], text, dflt_port, &why) != 0)
             fields_fail(&f, "entry %zu of \"public\": %s", i + 1, err_text(&why));
     }
-    if (fields_end(&f) == 0)
-        *ret = places;
-    return fields_end(&f);
+    return fields_give(&f, ret, &places, sizeof(places));
 }
 
 int network_request_decode(struct network *ret, const json_t *json, struct err *e)

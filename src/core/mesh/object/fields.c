@@ -315,6 +315,13 @@ int fields_end(const struct fields *f)
     return f->failed;
 }
 
+int fields_give(const struct fields *f, void *ret, const void *read, size_t size)
+{
+    if (!f->failed)
+        memcpy(ret, read, size);
+    return f->failed;
+}
+
 const char *fields_text_of(const json_t *json, const char *name)
 {
     const char *text = json_string_value(json_object_get(json, name));

@@ -126,6 +126,9 @@ void fields_refuse_unknown(struct fields *f);
 /** fields_end() - 0, or what failed first (-EINVAL). */
 int fields_end(const struct fields *f);
 
+/** fields_give() - the same; and where nothing failed, *@ret is *@read, of @size bytes. */
+int fields_give(const struct fields *f, void *ret, const void *read, size_t size);
+
 /** fields_text_of() - the text @name of @json, borrowed; "": it has none. */
 const char *fields_text_of(const json_t *json, const char *name);
 

@@ -328,13 +328,51 @@ static int change_token(
     return r == 0 ? model__put_token(m, &hash, &record, item->revision) : r;
 }
 
+/* ---- reports --------------------------------------------------------------------------------- */
+
+/* For how long what a node has reported to this hub counts for more than what it has reported to
+ * another one. */
+#define HEARD_HERE_FOR 60 /* s */
+
+void reported_count_edges(struct reported_node *r)
+{
+    const struct edge_parts *said = &r->heard.report.edges;
+    const struct edge_parts *probed = &r->heard.probed;
+    struct reported_counts c = {.alarms = 0};
+
+    for (size_t i = 0; i < said->n; i++) {
+        const struct edge_said *s = &said->items[i]->said;
+
+        if (s->path < PATH_KIND_N)
+            c.by_path[s->path]++;
+        c.alarms += s->is_alarm;
+        c.fallen += s->fell_at != 0;
+        c.failing += s->error != NULL;
+    }
+    for (size_t i = 0; i < probed->n; i++)
+        c.unreached += probed->items[i]->probed.tunnel == EDGE_REACH_SILENT;
+    r->counts = c;
+}
+
+/* The record of a node that reports to this hub as well: @heard says no more than is known here. */
+static bool is_heard_here(struct reported_node *r, const struct report_record *heard)
+{
+    if (r->heard_here_at == 0 || heard->last_seen_at - r->heard_here_at >= HEARD_HERE_FOR)
+        return false;
+    if (heard->last_seen_at > r->heard.last_seen_at)
+        r->heard.last_seen_at = heard->last_seen_at;
+    return true;
+}
+
 static int put_report(
     struct model_network *net, const char *name, const struct store_item *item, struct err *e)
 {
     const struct model_listener *l = &net->model->listener;
     struct model_node *node = model_find_node(net, name);
+    uint64_t boot = net->model->boot;
     struct report_record heard = {0};
-    enum reported_result result;
+    struct reported_node *known;
+    bool is_other;
     int r;
 
     if (!node)
@@ -342,10 +380,27 @@ static int put_report(
     r = record_report_decode(&heard, item->value, e);
     if (r != 0)
         return r;
-    result = reported_read(node->reported, &heard, item->revision, net->model->boot);
-    if (result != REPORTED_KNOWN)
-        watched_node_changed(node->watched);
-    if (result == REPORTED_UPDATES)
+    known = node->reported;
+    known->stored_at = heard.last_seen_at;
+    known->stored_revision = item->revision;
+    if (heard.by != boot)
+        known->only_enrolled_at = 0;
+    /* What is not saved yet is newer than what is. Of what this hub has written, and of a node that
+     * it hears itself, there is more in memory. */
+    if (known->is_unsaved || (heard.by != 0 && heard.by == boot && known->reported_at != 0) ||
+        is_heard_here(known, &heard)) {
+        report_record_deinit(&heard);
+        return 0;
+    }
+    is_other = report_is_seen_otherwise(&known->heard.report, &heard.report);
+    report_record_deinit(&known->heard);
+    known->heard = heard;
+    known->reported_at = heard.has_reported ? heard.last_seen_at : 0;
+    reported_count_edges(known);
+    for (unsigned o = 0; o < EDGE_OWNER_N; o++)
+        known->said[o] = (struct edge_sequence){.run = 0};
+    watched_node_changed(node->watched);
+    if (is_other)
         l->status_changed(l->ctx, node);
     return 0;
 }

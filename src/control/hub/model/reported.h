@@ -2,8 +2,8 @@
  * reported.h - what is known of a node by its reports, those that it makes to this hub and those
  * that are in the store, where another hub may have written them.
  *
- * It is made with a struct model_node, and gone with it. Here is what the store says of it; what
- * the node says is hub/watch/reports.h.
+ * It is made with a struct model_node, and gone with it. What the store says of it apply.c takes
+ * in; what the node says, hub/watch/reports.h.
  *
  * Threads: the hub's loop only.
  */
@@ -55,19 +55,3 @@ struct reported_node {
 
 /** reported_count_edges() - set @counts, after its edges have changed. */
 void reported_count_edges(struct reported_node *r);
-
-/** What became of a record. */
-enum reported_result {
-    REPORTED_KNOWN,   /* what is in memory is newer, and stays */
-    REPORTED_TAKEN,   /* others see the node as before */
-    REPORTED_UPDATES, /* others see it otherwise now */
-};
-
-/**
- * reported_read() - the node's record in the store is that now
- * @heard:	taken
- * @revision:	of the record
- * @boot:	this run of the hub
- */
-enum reported_result reported_read(
-    struct reported_node *r, struct report_record *heard, uint64_t revision, uint64_t boot);

@@ -248,36 +248,40 @@ struct resource_verdict projection_verdict(const struct projection_item *item, c
     return v;
 }
 
-json_t *projection_full_status(const struct projection_item *item)
+size_t projection_parts(struct resource_part ret[static RESOURCE_PARTS_MAX],
+    const struct projection_item *item, const char *now)
 {
-    json_t *status = item->status ? json_copy(item->status) : json_object();
+    struct resource_verdict v = projection_verdict(item, now);
+    json_auto_t *status = item->status ? json_copy(item->status) : json_object();
+    size_t n_due = 0;
+    size_t n;
 
     (void)json_object_update(status, item->own);
-    return status;
+    n = resource_parts(ret, item->kind, item->name, status, item->seen.status, &v);
+    for (size_t i = 0; i < n; i++) {
+        bool is_own = strcmp(ret[i].manager, RESOURCE_MANAGER_STATUS) == 0;
+
+        if ((item->status || is_own) && !resource_part_is_shown(&ret[i], item->seen.status))
+            ret[n_due++] = ret[i];
+        else
+            resource_part_deinit(&ret[i]);
+    }
+    return n_due;
 }
 
 /* Is there anything to write into its status? */
 static bool needs_status(const struct projection_item *item)
 {
     struct resource_part parts[RESOURCE_PARTS_MAX];
-    struct resource_verdict v = projection_verdict(item, "");
-    json_t *status;
-    bool needs = false;
     size_t n;
 
     /* What the hub has not told the status of is left as it is. */
     if (item->want.spec && !item->own)
         return false;
-    status = projection_full_status(item);
-    n = resource_parts(parts, item->kind, item->name, status, item->seen.status, &v);
-    for (size_t i = 0; i < n; i++) {
-        bool is_own = strcmp(parts[i].manager, RESOURCE_MANAGER_STATUS) == 0;
-
-        needs |= (item->status || is_own) && !resource_part_is_shown(&parts[i], item->seen.status);
+    n = projection_parts(parts, item, "");
+    for (size_t i = 0; i < n; i++)
         resource_part_deinit(&parts[i]);
-    }
-    json_decref(status);
-    return needs;
+    return n > 0;
 }
 
 /* ---- what is next ---------------------------------------------------------------------------- */

@@ -121,8 +121,10 @@ bool projection_next(struct projection *p, nsec_t now, struct projection_step *r
 /** projection_verdict() - what the item's conditions say; @now: RFC 3339, borrowed. */
 struct resource_verdict projection_verdict(const struct projection_item *item, const char *now);
 
-/** projection_full_status() - for resource_parts(); a new reference. */
-json_t *projection_full_status(const struct projection_item *item);
+/** projection_parts() - those parts of its status that are to be written, for
+ * resource_part_deinit(); @now: as above. Returns how many. */
+size_t projection_parts(struct resource_part ret[static RESOURCE_PARTS_MAX],
+    const struct projection_item *item, const char *now);
 
 /** projection_asked() - the step was given to the hub; the answer will come. */
 void projection_asked(struct projection *p, struct projection_item *item);

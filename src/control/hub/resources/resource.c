@@ -11,8 +11,6 @@
 #include "hub/watch/reports.h"
 #include "os/clock.h"
 
-#define API_VERSION "weft.dev/v1alpha1"
-
 /* ---- names ----------------------------------------------------------------------------------- */
 
 const char *resource_name(char buf[static RESOURCE_NAME_MAX + 1], const struct object_kind *kind,
@@ -370,7 +368,7 @@ json_t *resource_apply(const struct object_kind *kind, const char *name,
         *ret_clash = strcmp(hash, w->hash) != 0;
         (void)snprintf(revision, sizeof(revision), "%llu", (unsigned long long)w->revision);
     }
-    json = json_pack("{s:s, s:s, s:{s:s, s:s*, s:{s:s, s:s, s:s*}}}", "apiVersion", API_VERSION,
+    json = json_pack("{s:s, s:s, s:{s:s, s:s*, s:{s:s, s:s, s:s*}}}", "apiVersion", KUBE_API,
         "kind", kind->name, "metadata", "name", name, "resourceVersion", s->version, "annotations",
         RESOURCE_SPEC, hash, KUBE_SPEC_REVISION, revision, KUBE_SPEC_ACCEPTED,
         w->spec ? w->hash : NULL);
@@ -501,13 +499,6 @@ size_t resource_parts(struct resource_part ret[static RESOURCE_PARTS_MAX],
     }
     add_part(&ret[n++], RESOURCE_MANAGER_STATUS, own);
     return n;
-}
-
-json_t *resource_part_body(
-    const struct object_kind *kind, const char *name, const struct resource_part *p)
-{
-    return json_pack("{s:s, s:s, s:{s:s}, s:O}", "apiVersion", API_VERSION, "kind", kind->name,
-        "metadata", "name", name, "status", p->status);
 }
 
 bool resource_part_is_shown(const struct resource_part *p, const json_t *seen)

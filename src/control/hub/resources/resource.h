@@ -198,10 +198,6 @@ void resource_part_deinit(struct resource_part *p);
  */
 bool resource_part_is_shown(const struct resource_part *p, const json_t *seen);
 
-/** resource_part_body() - the body of a Server-Side Apply of the part; a new reference. */
-json_t *resource_part_body(
-    const struct object_kind *kind, const char *name, const struct resource_part *p);
-
 /** resource_status_hash() - likewise, without the fields that are not worth a write. */
 void resource_status_hash(char ret[static RESOURCE_HASH_MAX], const json_t *status);
 

@@ -16,6 +16,8 @@
 #include "backends/kubernetes/kube_client.h"
 #include "base/clock.h"
 
+struct resource_part;
+
 /** Room for a time. */
 #define RESOURCE_API_TIME_MAX 64
 
@@ -53,9 +55,9 @@ int resource_api_apply(struct kube_client *c, const struct object_kind *kind, co
  */
 const char *resource_api_clash(int r, const struct err *e);
 
-/** resource_api_apply_status() - a part of the status, as the field manager @by, by force. */
+/** resource_api_apply_status() - a part of the status, as its field manager, by force. */
 int resource_api_apply_status(struct kube_client *c, const struct object_kind *kind,
-    const char *name, const char *by, const json_t *body, json_t **ret, struct err *e);
+    const char *name, const struct resource_part *part, json_t **ret, struct err *e);
 
 /** resource_api_release() - a merge patch that takes the hub's finalizer away. */
 int resource_api_release(struct kube_client *c, const struct object_kind *kind, const char *name,

@@ -101,17 +101,6 @@ static void forget_sent(struct resources *s)
     s->cursor = 0;
 }
 
-static void tell(struct resources *s, enum mail_what what, const struct sent *t, json_t *json)
-{
-    struct mail *m = mail_new(what, t->kind, t->name);
-
-    if (m)
-        m->json = json;
-    else
-        json_decref(json);
-    writer_put(s->writer, m);
-}
-
 /* The object is there, at that revision. */
 static void find(struct resources *s, const struct model_network *net,
     const struct object_kind *kind, const struct object_meta *meta, const struct edge_pair *pair)
@@ -148,7 +137,7 @@ static void find(struct resources *s, const struct model_network *net,
     t->sweep = s->sweep;
     t->revision = meta->resource_version;
     s->space--;
-    tell(s, MAIL_OBJECT, t, json);
+    writer_put(s->writer, mail_new(MAIL_OBJECT, kind, t->name, 0, json));
 }
 
 static void find_pair(
@@ -195,15 +184,6 @@ static bool has_damage(const struct model *m)
     return false;
 }
 
-static void tell_number(struct resources *s, enum mail_what what, int number)
-{
-    struct mail *m = mail_new(what, NULL, NULL);
-
-    if (m)
-        m->status = number;
-    writer_put(s->writer, m);
-}
-
 /* What was told before and was not found by this sweep is gone. */
 static void find_gone(struct resources *s)
 {
@@ -216,7 +196,7 @@ static void find_gone(struct resources *s)
             i++;
             continue;
         }
-        tell(s, MAIL_OBJECT, t, NULL);
+        writer_put(s->writer, mail_new(MAIL_OBJECT, t->kind, t->name, 0, NULL));
         keys_free(&s->sent, &t->keyed);
     }
 }
@@ -227,7 +207,7 @@ static void sweep(struct resources *s)
 
     if (has_damage(m) != s->has_damage) {
         s->has_damage = !s->has_damage;
-        tell_number(s, MAIL_KEEP, s->has_damage);
+        writer_put(s->writer, mail_new(MAIL_KEEP, NULL, NULL, s->has_damage, NULL));
     }
     s->sweep++;
     s->n_found = 0;
@@ -242,7 +222,7 @@ static void sweep(struct resources *s)
     }
     find_gone(s);
     if (!s->is_complete && s->space > 0) {
-        tell_number(s, MAIL_ALL, s->term);
+        writer_put(s->writer, mail_new(MAIL_ALL, NULL, NULL, s->term, NULL));
         s->is_complete = true;
     }
 }
@@ -266,7 +246,7 @@ static void look_at_status(struct resources *s, struct sent *t, nsec_t now)
     }
     memcpy(t->status_hash, hash, sizeof(hash));
     t->status_at = now;
-    tell(s, MAIL_STATUS, t, status);
+    writer_put(s->writer, mail_new(MAIL_STATUS, t->kind, t->name, 0, status));
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -336,7 +316,7 @@ static void assess(struct resources *s, const struct mail *m)
 
     if (!j)
         return;
-    *j = (struct judgement){.s = s, .answer = mail_new(MAIL_ANSWER, m->kind, m->name)};
+    *j = (struct judgement){.s = s, .answer = mail_new(MAIL_ANSWER, m->kind, m->name, 0, NULL)};
     if (!j->answer || !resource_name_parse(m->kind, m->name, rq.params[0], rq.params[2])) {
         mail_free(j->answer);
         free(j);
@@ -420,7 +400,6 @@ int resources_start(struct resources **ret, struct uv_loop_s *loop, struct handl
     const char *where, struct err *e)
 {
     struct resources *s = calloc(1, sizeof(*s));
-    struct writer_config config = {.where = where};
     char host[64] = "hub";
     char me[ME_MAX];
     int r;
@@ -438,9 +417,7 @@ int resources_start(struct resources **ret, struct uv_loop_s *loop, struct handl
     s->judged.data = s;
     s->has_handles = true;
     *ret = s;
-    config.me = me;
-    config.counts = &s->counts;
-    r = writer_start(&s->writer, &config, e);
+    r = writer_start(&s->writer, where, me, &s->counts, e);
     if (r != 0)
         return r;
     (void)uv_poll_init(loop, &s->mail, writer_fd(s->writer));

@@ -47,7 +47,8 @@ static void begin(struct setting *s, const char *const *answers, size_t n)
     memset(s, 0, sizeof(*s));
     canned_kube_start(&s->server, &s->api, answers, n);
     projection_init(&s->projection);
-    kind_watch_init(&s->watch, &s->api, &s->projection, &mesh_edge_kind);
+    s->watch =
+        (struct kind_watch){.api = &s->api, .projection = &s->projection, .kind = &mesh_edge_kind};
 }
 
 static void end(struct setting *s, const char *asked)

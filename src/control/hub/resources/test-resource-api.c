@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/resources/resource.h"
 #include "hub/resources/resource_api.h"
 #include "mesh/object/object.h"
 #include "test/support/canned_kube.h"
@@ -195,16 +196,18 @@ static void test_clash(void **state)
 
 static void test_apply_status(void **state)
 {
-    json_t *body = json_pack("{s:{}}", "status");
+    struct resource_part part = {.manager = "agent/gpu-1", .status = json_object()};
     struct setting s;
 
     begin(&s, done, 1);
-    assert_int_equal(resource_api_apply_status(&s.api, &mesh_edge_kind, "default.a--b",
-                         "agent/gpu-1", body, &s.answer, &s.e),
+    assert_int_equal(
+        resource_api_apply_status(&s.api, &mesh_edge_kind, "default.a--b", &part, &s.answer, &s.e),
         0);
     end(&s, PATCH "/status?force=true&fieldManager=agent%2Fgpu-1|",
-        "Content-Type: application/apply-patch+yaml\r\n", "{\"status\":{}}");
-    json_decref(body);
+        "Content-Type: application/apply-patch+yaml\r\n",
+        "{\"apiVersion\":\"weft.dev/v1alpha1\",\"kind\":\"MeshEdge\","
+        "\"metadata\":{\"name\":\"default.a--b\"},\"status\":{}}");
+    resource_part_deinit(&part);
 }
 
 static void test_release_and_remove(void **state)

@@ -16,14 +16,16 @@
 
 /* ---- mail ------------------------------------------------------------------------------------ */
 
-struct mail *mail_new(enum mail_what what, const struct object_kind *kind, const char *name)
+struct mail *mail_new(
+    enum mail_what what, const struct object_kind *kind, const char *name, int status, json_t *json)
 {
     struct mail *m = calloc(1, sizeof(*m));
 
-    if (!m)
+    if (!m) {
+        json_decref(json);
         return NULL;
-    m->what = what;
-    m->kind = kind;
+    }
+    *m = (struct mail){.what = what, .kind = kind, .status = status, .json = json};
     (void)snprintf(m->name, sizeof(m->name), "%s", name ? name : "");
     list_init(&m->link);
     return m;
@@ -44,12 +46,6 @@ static void mail_drop(struct list *link)
 }
 
 /* ---- reading the resources of one kind ------------------------------------------------------- */
-
-void kind_watch_init(struct kind_watch *k, struct kube_client *api, struct projection *projection,
-    const struct object_kind *kind)
-{
-    *k = (struct kind_watch){.api = api, .projection = projection, .kind = kind};
-}
 
 void kind_watch_forget(struct kind_watch *k)
 {
@@ -150,8 +146,8 @@ int kind_watch_tend(struct kind_watch *k, nsec_t now, struct err *e)
 #define WAIT_MS    500
 
 struct writer {
-    struct writer_config config; /* its texts are not used after writer_start() */
-    struct worker *worker;       /* owns; takes mail and writes; NULL: it did not start */
+    struct resource_counts *counts; /* pins */
+    struct worker *worker;          /* owns; takes mail and writes; NULL: it did not start */
 
     /* The thread's. */
     struct kube_client api;
@@ -234,21 +230,19 @@ static void forget_all(struct writer *w)
 static bool lead(struct writer *w, nsec_t now)
 {
     bool is_leading = leader_is_leading(&w->leader, now);
-    struct mail *m;
 
     if (is_leading == w->was_leading)
         return is_leading;
     forget_all(w);
     w->was_leading = is_leading;
-    atomic_store(&w->config.counts->is_leading, is_leading);
+    atomic_store(&w->counts->is_leading, is_leading);
     if (is_leading)
         log_info("this hub shows networks, nodes and edges as resources of Kubernetes");
     else
         log_info("another hub shows networks, nodes and edges as resources of Kubernetes");
-    m = mail_new(is_leading ? MAIL_TELL_ALL : MAIL_QUIET, NULL, NULL);
-    if (m)
-        m->status = (int)++w->n_terms;
-    tell_loop(w, m);
+    w->n_terms++;
+    tell_loop(
+        w, mail_new(is_leading ? MAIL_TELL_ALL : MAIL_QUIET, NULL, NULL, (int)w->n_terms, NULL));
     return is_leading;
 }
 
@@ -283,7 +277,7 @@ static const char *version_of(const json_t *answer)
 
 static void fail(struct writer *w, struct projection_item *item, const struct err *e)
 {
-    atomic_fetch_add(&w->config.counts->n_failed, 1);
+    atomic_fetch_add(&w->counts->n_failed, 1);
     log_limited(&w->limit, clock_now(), LOG_LEVEL_WARNING,
         "Kubernetes' %s \"%s\" is not written: %s", item->kind->name, item->name, err_text(e));
     projection_failed(&w->projection, item, clock_now());
@@ -314,7 +308,7 @@ static void apply(struct writer *w, struct projection_item *item, enum resource_
 
     /* What is made anew has no status, and the hub may have told it long ago. */
     if (!item->seen.is_there && item->want.spec && !item->status)
-        tell_loop(w, mail_new(MAIL_TELL, item->kind, item->name));
+        tell_loop(w, mail_new(MAIL_TELL, item->kind, item->name, 0, NULL));
     r = apply_once(w, item, yield, false, &is_left, &answer, &e);
     if (resource_api_clash(r, &e)) {
         (void)err_set(&clash, 0, "%s", resource_api_clash(r, &e));
@@ -331,10 +325,10 @@ static void apply(struct writer *w, struct projection_item *item, enum resource_
         (void)err_set(&clash, 0, "\"%s\" owns a field that is not as the hub has it",
             item->seen.by[0] ? item->seen.by : "somebody");
     if (is_left && projection_clash(item, err_text(&clash))) {
-        atomic_fetch_add(&w->config.counts->n_conflicts, 1);
+        atomic_fetch_add(&w->counts->n_conflicts, 1);
         show(w, item, "Conflict", err_text(&clash));
     }
-    atomic_fetch_add(&w->config.counts->n_applied, 1);
+    atomic_fetch_add(&w->counts->n_applied, 1);
     projection_wrote(&w->projection, item, version_of(answer), clock_now());
     json_decref(answer);
 }
@@ -369,31 +363,21 @@ static void remove_resource(struct writer *w, struct projection_item *item, bool
 static void write_status(struct writer *w, struct projection_item *item)
 {
     struct resource_part parts[RESOURCE_PARTS_MAX];
-    json_t *status = projection_full_status(item);
     json_t *answer = NULL;
     char wall[RESOURCE_API_TIME_MAX];
-    struct resource_verdict verdict = projection_verdict(item, resource_api_time(wall, false));
     struct err e = ERR_NULL;
-    size_t n = resource_parts(parts, item->kind, item->name, status, item->seen.status, &verdict);
+    size_t n = projection_parts(parts, item, resource_api_time(wall, false));
     int r = 0;
 
     for (size_t i = 0; i < n; i++) {
-        bool is_own = strcmp(parts[i].manager, RESOURCE_MANAGER_STATUS) == 0;
-
-        if (r == 0 && (item->status || is_own) &&
-            !resource_part_is_shown(&parts[i], item->seen.status)) {
-            json_t *body = resource_part_body(item->kind, item->name, &parts[i]);
-
+        if (r == 0) {
             json_decref(answer);
             answer = NULL;
-            r = resource_api_apply_status(
-                &w->api, item->kind, item->name, parts[i].manager, body, &answer, &e);
-            json_decref(body);
-            atomic_fetch_add(&w->config.counts->n_status, r == 0);
+            r = resource_api_apply_status(&w->api, item->kind, item->name, &parts[i], &answer, &e);
+            atomic_fetch_add(&w->counts->n_status, r == 0);
         }
         resource_part_deinit(&parts[i]);
     }
-    json_decref(status);
     if (r == 0) {
         projection_wrote_status(item);
         projection_wrote(&w->projection, item, version_of(answer), clock_now());
@@ -406,7 +390,7 @@ static void write_status(struct writer *w, struct projection_item *item)
 /* Hand a wish to the hub. */
 static void ask_hub(struct writer *w, struct projection_item *item, bool is_remove)
 {
-    struct mail *m = mail_new(is_remove ? MAIL_REMOVE : MAIL_PUT, item->kind, item->name);
+    struct mail *m = mail_new(is_remove ? MAIL_REMOVE : MAIL_PUT, item->kind, item->name, 0, NULL);
     char network[NAME_MAX_LEN + 1];
     char name[OBJECT_NAME_MAX + 1];
 
@@ -423,7 +407,7 @@ static void ask_hub(struct writer *w, struct projection_item *item, bool is_remo
         m->json = json_deep_copy(wanted);
         json_decref(wanted);
     }
-    atomic_fetch_add(&w->config.counts->n_requests, 1);
+    atomic_fetch_add(&w->counts->n_requests, 1);
     projection_asked(&w->projection, item);
     tell_loop(w, m);
 }
@@ -478,7 +462,7 @@ static void take_mail(struct writer *w)
                 !projection_judged(&w->projection, item, m->is_remove, m->status,
                     m->text ? m->text : "", m->json, clock_now()))
                 break;
-            atomic_fetch_add(&w->config.counts->n_refused, 1);
+            atomic_fetch_add(&w->counts->n_refused, 1);
             show(w, item, item->reason, item->refused);
             break;
         case MAIL_TELL_ALL:
@@ -533,19 +517,21 @@ static void run(struct worker *worker, void *ctx)
     forget_all(w);
 }
 
-int writer_start(struct writer **ret, const struct writer_config *config, struct err *e)
+int writer_start(struct writer **ret, const char *where, const char *me,
+    struct resource_counts *counts, struct err *e)
 {
     struct writer *w = calloc(1, sizeof(*w));
     int r;
 
     if (!w)
         return err_set(e, -ENOMEM, "no memory for Kubernetes' resources");
-    w->config = *config;
+    w->counts = counts;
     projection_init(&w->projection);
-    leader_init(&w->leader, config->me);
+    leader_init(&w->leader, me);
     for (unsigned i = 0; object_kinds[i]; i++)
-        kind_watch_init(&w->kinds[i], &w->api, &w->projection, object_kinds[i]);
-    r = kube_client_init(&w->api, config->where, e);
+        w->kinds[i] = (struct kind_watch){
+            .api = &w->api, .projection = &w->projection, .kind = object_kinds[i]};
+    r = kube_client_init(&w->api, where, e);
     if (r == 0) {
         r = worker_start(&w->worker,
             &(struct worker_config){.name = "resources", .loop = run, .drop = mail_drop, .ctx = w});

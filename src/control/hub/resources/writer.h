@@ -20,6 +20,7 @@
 #include "hub/resources/resource.h"
 
 struct projection;
+struct resource_counts;
 struct writer;
 
 /* ---- what the hub's loop and the thread that writes the resources tell each other ------------ */
@@ -57,22 +58,23 @@ struct mail {
     char by[RESOURCE_BY_MAX + 1];     /* field manager who wishes it */
 };
 
-/** mail_new() - @name: NULL: none. NULL: no memory. */
-struct mail *mail_new(enum mail_what what, const struct object_kind *kind, const char *name);
+/** mail_new() - @name: NULL: none; @json: taken, also on failure. NULL: no memory. */
+struct mail *mail_new(enum mail_what what, const struct object_kind *kind, const char *name,
+    int status, json_t *json);
 
 /** mail_free() - NULL is fine. */
 void mail_free(struct mail *m);
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-struct writer_config {
-    const char *where;              /* borrowed: what follows "kubernetes:" in the store's URL */
-    const char *me;                 /* borrowed: names this hub among those of the store */
-    struct resource_counts *counts; /* pins: counted from the thread */
-};
-
-/** writer_start() - read the files that @where names, and start the thread. */
-int writer_start(struct writer **ret, const struct writer_config *config, struct err *e);
+/**
+ * writer_start() - read the store's files, and start the thread
+ * @where:	what follows "kubernetes:" in the store's URL
+ * @me:		names this hub among those of the store
+ * @counts:	pinned: counted from the thread
+ */
+int writer_start(struct writer **ret, const char *where, const char *me,
+    struct resource_counts *counts, struct err *e);
 
 /** writer_put() - mail for the thread; @m is taken. The loop's thread only. */
 void writer_put(struct writer *w, struct mail *m);
@@ -101,6 +103,7 @@ struct writer *writer_stop(struct writer *w);
 /** A watch that could not be opened, or that was refused, is not opened again before. */
 #define KIND_WATCH_PAUSE (1 * NSEC_PER_SEC)
 
+/** The first three are set by whoever has it; the rest is zero at first. */
 struct kind_watch {
     struct kube_client *api;       /* pins */
     struct projection *projection; /* pins */
@@ -110,10 +113,6 @@ struct kind_watch {
     bool is_over;                         /* the server has said so in the stream */
     nsec_t failed_at;                     /* when it could not be opened; 0: it was */
 };
-
-/** kind_watch_init() - nothing is read yet. */
-void kind_watch_init(struct kind_watch *k, struct kube_client *api, struct projection *projection,
-    const struct object_kind *kind);
 
 /**
  * kind_watch_tend() - have a watch that is open, and all that was there before it

@@ -18,6 +18,7 @@
 #include "store/store.h"
 #include "test/support/linear.h"
 #include "test/support/losing_proxy.h"
+#include "test/support/store_now.h"
 
 #define KEYS  2
 #define STEPS 14 /* of each hub in a run */

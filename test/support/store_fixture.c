@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/sample_late.h"
+#include "test/support/store_now.h"
 
 static struct store *open_store(struct store_fixture *f, const char *url)
 {

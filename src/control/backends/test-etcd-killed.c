@@ -31,6 +31,7 @@
 #include "store/store.h"
 #include "test/support/losing_proxy.h"
 #include "test/support/sample_etcd.h"
+#include "test/support/store_now.h"
 
 /* Three transactions of 128 operations at most. */
 #define KEYS 300

@@ -21,6 +21,7 @@
 #include "store/store.h"
 #include "test/support/losing_proxy.h"
 #include "test/support/sample_etcd.h"
+#include "test/support/store_now.h"
 
 /* Longer than the first try of a store that was away, and shorter than the longest one. */
 #define LATE_MS 700

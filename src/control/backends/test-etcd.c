@@ -21,6 +21,7 @@
 #include "store/store.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/store_fixture.h"
+#include "test/support/store_now.h"
 
 static struct sample_etcd *cluster; /* of one member; of the tests that do not make their own */
 static struct err words;

@@ -25,6 +25,7 @@
 #include "os/clock.h"
 #include "store/store.h"
 #include "store/store_backend.h"
+#include "test/support/store_now.h"
 
 /* ---- forms ----------------------------------------------------------------------------------- */
 

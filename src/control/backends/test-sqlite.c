@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "store/store.h"
+#include "test/support/store_now.h"
 
 static char dir[64];
 static char path[96];

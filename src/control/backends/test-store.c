@@ -18,6 +18,7 @@
 #include "store/store.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/store_fixture.h"
+#include "test/support/store_now.h"
 
 static void test_get_and_list(void **state)
 {

@@ -24,6 +24,7 @@
 #include "test/support/sample_hub.h"
 #include "test/support/sample_late.h"
 #include "test/support/sample_ops.h"
+#include "test/support/store_now.h"
 
 #define ROUNDS  60
 #define CHOICES 3000

@@ -19,6 +19,7 @@
 #include "os/clock.h"
 #include "store/store.h"
 #include "test/support/sample_hub.h"
+#include "test/support/store_now.h"
 
 static struct sample_hub s;
 

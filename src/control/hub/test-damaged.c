@@ -17,6 +17,7 @@
 #include "store/store.h"
 #include "test/support/deaf_listener.h"
 #include "test/support/sample_enrol.h"
+#include "test/support/store_now.h"
 
 #define WALL 1790000000
 

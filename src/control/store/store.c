@@ -461,7 +461,6 @@ struct waiting {
     struct err *e;    /* NULL: nobody wants the words */
     int r;
     uint64_t revision;
-    size_t failed;
     bool has_more;
     char last[STORE_KEY_MAX + 1]; /* the key of the last item */
 };
@@ -472,7 +471,6 @@ static void on_done(void *ctx, const struct store_answer *a)
 
     w->r = a->r;
     w->revision = a->revision;
-    w->failed = a->failed;
     w->has_more = a->has_more;
     if (a->r != 0 && a->e->text[0] && w->e)
         *w->e = *a->e;
@@ -511,18 +509,5 @@ int store_now_list(struct store *s, const char *prefix, store_item_fn fn, void *
     } while (r == 0 && w.has_more);
     if (r == 0 && ret_revision)
         *ret_revision = w.revision;
-    return r;
-}
-
-int store_now_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec_t now,
-    uint64_t *ret_revision, size_t *ret_failed, struct err *e)
-{
-    struct waiting w = {.e = e};
-    int r = wait(s, &w, store_commit(s, ops, n_ops, now, on_done, &w, e));
-
-    if (ret_revision)
-        *ret_revision = w.revision;
-    if (ret_failed)
-        *ret_failed = w.failed;
     return r;
 }

@@ -15,6 +15,7 @@
 #include "hub/record/record.h"
 #include "store/store.h"
 #include "test/support/sample_late.h"
+#include "test/support/store_now.h"
 
 static int64_t wall_now;
 

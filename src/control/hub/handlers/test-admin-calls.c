@@ -20,6 +20,7 @@
 #include "mesh/object/object.h"
 #include "store/store.h"
 #include "test/support/sample_hub.h"
+#include "test/support/store_now.h"
 
 #define NET     "/v1/networks/default"
 #define OBJECTS NET "/objects/"

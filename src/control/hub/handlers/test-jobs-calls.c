@@ -18,6 +18,7 @@
 #include "store/store.h"
 #include "store/store_backend.h"
 #include "test/support/sample_hub.h"
+#include "test/support/store_now.h"
 
 #define TRAIN "/v1/jobs/train/rendezvous"
 

@@ -27,6 +27,7 @@
 #include "test/support/emulated.h"
 #include "test/support/sample_late.h"
 #include "test/support/sample_rdzv.h"
+#include "test/support/store_now.h"
 
 /* Blobs of one piece, and the pieces of one more. */
 #define SHORT_BLOBS 300

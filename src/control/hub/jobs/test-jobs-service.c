@@ -30,6 +30,7 @@
 #include "test/support/emulated.h"
 #include "test/support/sample_late.h"
 #include "test/support/sample_rdzv.h"
+#include "test/support/store_now.h"
 
 #define LIMIT "more keys than a job may have"
 

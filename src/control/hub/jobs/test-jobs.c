@@ -26,6 +26,7 @@
 #include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
 #include "test/support/sample_late.h"
+#include "test/support/store_now.h"
 
 /* Pieces of a blob that takes several commits. */
 #define MANY 25

@@ -19,6 +19,7 @@
 #include "store/store.h"
 #include "test/support/notice.h"
 #include "test/support/sample_mesh.h"
+#include "test/support/store_now.h"
 
 #define S NSEC_PER_SEC
 

@@ -20,6 +20,7 @@
 #include "store/store.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_late.h"
+#include "test/support/store_now.h"
 
 static int ask(struct sample_hub *s, const char *method, const char *path, const char *body)
 {

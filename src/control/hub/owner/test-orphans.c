@@ -15,6 +15,7 @@
 #include "store/memory.h"
 #include "store/store.h"
 #include "store/store_backend.h"
+#include "test/support/store_now.h"
 
 #define S NSEC_PER_SEC
 

@@ -17,6 +17,7 @@
 #include "store/store.h"
 #include "store/store_backend.h"
 #include "test/support/sample_mesh.h"
+#include "test/support/store_now.h"
 
 #define S  NSEC_PER_SEC
 #define T0 (100 * S)

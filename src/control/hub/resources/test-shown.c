@@ -21,6 +21,7 @@
 #include "store/store.h"
 #include "test/support/fake_kube.h"
 #include "test/support/sample_hub.h"
+#include "test/support/store_now.h"
 
 #define EDGE "meshedges/default.a--b"
 

@@ -14,6 +14,7 @@
 #include "hub/traffic/spending.h"
 #include "hub/watch/view.h"
 #include "store/store.h"
+#include "test/support/store_now.h"
 #include "test/support/tellers.h"
 
 /* @field: of the Network's spec; @value: JSON; NULL: it is to be absent. */

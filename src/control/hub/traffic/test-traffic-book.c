@@ -14,6 +14,7 @@
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_read.h"
 #include "store/store.h"
+#include "test/support/store_now.h"
 #include "test/support/tellers.h"
 
 static struct traffic_book *book(void)

@@ -15,6 +15,7 @@
 #include "hub/watch/watch.h"
 #include "store/store.h"
 #include "test/support/audience.h"
+#include "test/support/store_now.h"
 
 static struct watch_known known_now(void)
 {

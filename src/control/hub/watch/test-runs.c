@@ -9,6 +9,7 @@
 #include "hub/watch/watch.h"
 #include "store/memory.h"
 #include "store/store.h"
+#include "test/support/store_now.h"
 
 static struct store *store;
 static struct runs runs;

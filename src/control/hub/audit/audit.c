@@ -419,10 +419,14 @@ const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* The entries of one commit, as operations of it. */
+/* The entries of one commit. */
 struct audit_entries {
-    struct audit_record records[AUDIT_PER_COMMIT];
+    struct audit_record *records; /* owns; room for AUDIT_PER_COMMIT until they are sent */
     size_t n;
+};
+
+/* The same as operations, while they are handed to the store. */
+struct entry_texts {
     char keys[AUDIT_PER_COMMIT][RECORD_KEY_MAX];
     char *values[AUDIT_PER_COMMIT]; /* owns */
 };
@@ -445,9 +449,9 @@ static struct audit_record *add_entry(
     return record;
 }
 
-/* Put the entries into @ops, which has room for them. */
-static int write_entries(
-    const struct audit *a, struct audit_entries *en, uint64_t number, struct store_op *ops)
+/* Put the entries into @ops, which has room for them and borrows of @texts. 0 or -ENOMEM. */
+static int write_entries(const struct audit *a, const struct audit_entries *en, uint64_t number,
+    struct entry_texts *texts, struct store_op *ops)
 {
     /* The second part of the IDs, which has three digits, begins where each hub has its own. */
     unsigned n_slots = 0x1000 / AUDIT_PER_COMMIT;
@@ -458,12 +462,12 @@ static int write_entries(
         struct audit_record *record = &en->records[i];
 
         (void)audit_id(record->id, number, first + (unsigned)i);
-        en->values[i] = audit_record_encode(record);
-        if (!en->values[i])
+        texts->values[i] = audit_record_encode(record);
+        if (!texts->values[i])
             return -ENOMEM;
         ops[i] = (struct store_op){.kind = STORE_OP_PUT,
-            .key = audit_record_key(en->keys[i], record->kind, record->id),
-            .value = en->values[i],
+            .key = audit_record_key(texts->keys[i], record->kind, record->id),
+            .value = texts->values[i],
             .expect = STORE_EXPECT_ABSENT};
     }
     return 0;
@@ -494,7 +498,10 @@ static struct sending *sending_new(struct audit *a, store_done_fn done, void *ct
 {
     struct sending *s = calloc(1, sizeof(*s));
 
-    if (!s) {
+    if (s)
+        s->entries.records = calloc(AUDIT_PER_COMMIT, sizeof(*s->entries.records));
+    if (!s || !s->entries.records) {
+        free(s);
         (void)err_set(e, -ENOMEM, "no memory for the audit log");
         return NULL;
     }
@@ -506,8 +513,7 @@ static struct sending *sending_new(struct audit *a, store_done_fn done, void *ct
 
 static void sending_free(struct sending *s)
 {
-    for (size_t i = 0; i < s->entries.n; i++)
-        free(s->entries.values[i]);
+    free(s->entries.records);
     free(s);
 }
 
@@ -544,20 +550,27 @@ static int send_entries(
     struct sending *s, const struct store_op *ops, size_t n_ops, nsec_t now, struct err *e)
 {
     struct audit *a = s->audit;
-    size_t n_all = n_ops + s->entries.n;
-    _cleanup_(freep) struct store_op *all = calloc(n_all + 1, sizeof(*all));
+    size_t n = s->entries.n;
+    _cleanup_(freep) struct store_op *all = calloc(n_ops + n + 1, sizeof(*all));
+    struct entry_texts texts = {.values = {NULL}};
+    struct audit_record *only;
     uint64_t number = next_number(a);
     int r = -ENOMEM;
 
     if (all && n_ops > 0)
         memcpy(all, ops, n_ops * sizeof(*ops));
-    if (all && write_entries(a, &s->entries, number, all + n_ops) == 0) {
-        if (s->entries.n > 0)
+    if (all && write_entries(a, &s->entries, number, &texts, all + n_ops) == 0) {
+        if (n > 0)
             a->last = s->number = number;
-        r = store_commit(a->store, all, n_all, now, on_sent, s, e);
+        /* A store that is away may keep many commits waiting. */
+        only = realloc(s->entries.records, (n + 1) * sizeof(*only));
+        s->entries.records = only ? only : s->entries.records;
+        r = store_commit(a->store, all, n_ops + n, now, on_sent, s, e);
     } else {
         (void)err_set(e, r, "no memory for the audit log");
     }
+    for (size_t i = 0; i < n; i++)
+        free(texts.values[i]);
     if (r != 0)
         sending_free(s);
     return r;

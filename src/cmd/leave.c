@@ -46,7 +46,7 @@ static void print_result(const struct leave_result *f)
     if (!f->has_reported_hub)
         (void)printf(
             "The hub could not be told (%s): \"weft node rm %s\" removes the node there.\n", f->why,
-            f->node);
+            f->node[0] != '\0' ? f->node : "NODE");
     if (f->names_why[0] != '\0')
         (void)printf("The nodes' names are still in " HOSTS_FILE_DEFAULT
                      ", between \"# weft begin %s\" and \"# weft end %s\" (%s).\n",

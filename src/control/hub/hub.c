@@ -325,7 +325,7 @@ static int open_server(struct hub *hub, struct err *e)
         .admits = access_admits,
         .end = access_end,
     };
-    uint16_t api_port;
+    uint16_t api_port = 0;
     int r = server_new(&hub->server, &config, e);
 
     if (r == 0)

@@ -47,7 +47,6 @@ struct world {
     uint16_t port;
 };
 
-/* A port that is free at all addresses of loopback. */
 /* A connection from that address of loopback to another one; -1: nobody listens. */
 static int connect_from(const struct world *w, unsigned from, unsigned to)
 {

@@ -160,7 +160,8 @@ struct path {
     bool has_side;    /* the peer has told something */
     nsec_t ticked_at; /* when paths_tick() last took it */
 
-    /* Frames that this end sends. Written by path_pair.c. */
+    /* Frames that this end sends. Written by path_pair.c; path_nominate.c takes numbers of
+     * @transaction. */
     struct {
         uint64_t sequence;    /* of the last frame */
         uint64_t transaction; /* the last one that we began */
@@ -180,7 +181,7 @@ struct path {
         unsigned cap;
         uint32_t last_id; /* given to the newest pair */
     } pairs;
-    /* When both ends try again together. Written by path_checks.c. */
+    /* When both ends try again together. Written by path_checks.c; paths.c sets @backoff to 0. */
     struct {
         nsec_t phase;     /* shifts this edge's slots; the same at both ends, never changes */
         nsec_t next_at;   /* NSEC_NEVER: none is planned */
@@ -194,13 +195,14 @@ struct path {
     } relay;
     struct path_traffic traffic;
     struct path_liveness liveness;
-    /* Guessing ports, now and later. Written by path_checks.c. */
+    /* Guessing ports, now and later. Written by path_checks.c; path_nominate.c sets @n_tried to 0.
+     */
     struct {
         struct path_port_guess *present; /* owns; NULL: none */
         nsec_t again_at;                 /* not before */
         unsigned n_tried;                /* in vain, in a row */
     } guess;
-    /* The rounds of an edge. Written by path_checks.c. */
+    /* The rounds of an edge. Written by path_checks.c; path_nominate.c sets @n_failed to 0. */
     struct {
         struct path_round round;
         nsec_t begun_at;   /* when the last round began; 0: never */

@@ -32,7 +32,8 @@ struct path_least {
     nsec_t since;     /* when the present half began; 0: none has */
 };
 
-/** What is known from the peer's frames that came by a pair. Written by path_frame.c. */
+/** What is known from the peer's frames that came by a pair. Written by path_frame.c; paths.c moves
+ * @local to @left when the network changes. */
 struct path_pair_contact {
     struct ip_addr local;     /* our address that they came to; none: not known */
     struct ip_addr left;      /* the same before the network changed last; none: not known */
@@ -42,7 +43,8 @@ struct path_pair_contact {
         agreed; /* sequence of the peer's last NOMINATE or ACCEPT of the pair; 0: none in its run */
 };
 
-/** One of our sockets and one endpoint of the peer. path_pair.c writes what names no other file. */
+/** One of our sockets and one endpoint of the peer. path_pair.c writes what names no other file;
+ * path_checks.c counts anew for a round. */
 struct path_pair {
     uint32_t id; /* unique in this edge; never 0, never used again */
     uint32_t socket;

@@ -118,11 +118,10 @@ struct paths {
         unsigned n_sockets;   /* sockets that are open */
         uint32_t last_socket; /* number of the newest */
     } guessing;
-    /* When the action FRESH was last asked for, for each reason; 0: never. Written by
-     * path_checks.c. */
+    /* When the action FRESH was last asked for, for each reason; 0: never. */
     struct {
-        nsec_t guess_at; /* because the peer is about to guess our port */
-        nsec_t death_at; /* because a path had died */
+        nsec_t guess_at; /* because the peer is about to guess our port; path_checks.c */
+        nsec_t death_at; /* because a path had died; path_nominate.c */
     } asking;
     nsec_t looked_at; /* when the action LOOK was last asked for; 0: never. path_nominate.c */
     struct paths_counters counters; /* each is written where its event happens */

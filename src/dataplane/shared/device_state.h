@@ -69,7 +69,8 @@ struct device {
     struct htab by_key; /* of struct peer, by public key */
     struct list peers;  /* of struct peer, by siblings; the oldest first */
     size_t n_peers;
-    /* A device's interface as the kernel has it. device_config.c's; under the port's lock. */
+    /* A device's interface as the kernel has it. device_config.c's, but uapi_request.c sets
+     * @has_new_mtus, too; under the port's lock. */
     struct {
         struct link_watch watch;
         struct loop_event event; /* of watch */

@@ -1,9 +1,9 @@
 /*
  * port_state.h - the struct behind port.h: what the threads of a port share, for dataplane/ only.
  *
- * Each member is a part with a file of its own, which alone writes it; a comment behind a member
- * names the file where that is not its type's. Parts of which only one file needs the layout are
- * pointers.
+ * Each member is a part with a file of its own, which alone writes it, but for single values that
+ * a configuration sets (uapi_request.c, device.c); a comment behind a member names the file where
+ * that is not its type's. Parts of which only one file needs the layout are pointers.
  *
  * Lock order, outermost first:
  *

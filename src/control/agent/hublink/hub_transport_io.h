@@ -62,7 +62,12 @@ void hub_transport_io_init(struct hub_transport_io *io, struct uv_loop_s *loop,
  */
 void hub_transport_io_stop(struct hub_transport_io *io);
 
-/** hub_transport_io_poll() - at least each second, unless hub_transport_io_is_settled(). */
+/**
+ * hub_transport_io_poll() - at least each second, unless hub_transport_io_is_settled()
+ * @view, @node:	borrowed for the call; @node: the hub, NULL: there is none, and nothing is
+ * done
+ * @listen_port:	WireGuard's, host order; 0: not known yet
+ */
 struct hub_transport_io_result hub_transport_io_poll(struct hub_transport_io *io,
     const struct hub_transport_view *view, const struct node *node, uint16_t listen_port,
     nsec_t now);

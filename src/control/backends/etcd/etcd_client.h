@@ -104,7 +104,7 @@ const char *etcd_session_key(const char *session, char buf[static ETCD_SESSION_M
  *
  * A member that is cut off from the others or hangs sends nothing; but neither does a member on
  * which nothing changes. So the owner of the feed sends the server a request now and then while the
- * feed is silent (etcd_feed_is_silent()), and a server that does not answer is given up.
+ * feed is silent (@heard_at), and a server that does not answer is given up.
  *
  * Threads: one at a time.
  */

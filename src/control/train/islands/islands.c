@@ -164,6 +164,7 @@ static void describe(struct island *island, const struct islands_node *first, co
         (void)snprintf(island->evidence, sizeof(island->evidence), "they have %s", key);
 }
 
+/* Numbers the groups of two or more, in order of their first nodes. */
 static int collect(struct islands *ret, const struct finding *f)
 {
     size_t n_nodes = f->s->n_nodes;
@@ -364,7 +365,6 @@ int islands_find(struct islands *ret, const json_t *status, const json_t *measur
 /* ---- as JSON -------------------------------------------------------------------------------- */
 
 /* The names of the nodes of one island, or of those that are alone (SIZE_MAX). */
-
 static json_t *encode_names(const struct islands *s, size_t index)
 {
     json_t *names = json_array();

@@ -26,7 +26,7 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     return text && text[0] != '\0' && snprintf(buf, cap, "%s", text) < (int)cap;
 }
 
-/* Finds the farthest node outside this node's island, which is the first of the facts. */
+/* Finds the farthest node outside this node's island, which is that of the first node. */
 static void find_far(struct train_node *n, const struct islands *islands)
 {
     for (size_t i = 0; i < islands->n_pairs; i++) {

@@ -18,10 +18,10 @@
 #include "train/job/run.h"
 #include "train/names/members.h"
 
-/* The highest bus bandwidth, GB/s; 0: nothing was measured. */
 static const char *const verdict_names[] = {
     [VERDICT_PASS] = "pass", [VERDICT_FAIL] = "fail", [VERDICT_NONE] = "none"};
 
+/* The highest bus bandwidth, GB/s; 0: nothing was measured. */
 static double sweep_best(const struct sweep *s)
 {
     double best = 0;

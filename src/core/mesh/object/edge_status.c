@@ -123,8 +123,6 @@ void edge_parts_end(struct edge_parts *p)
     p->n = n;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
-
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 static void decode_endpoint(struct fields *f, const char *name, struct endpoint *ret)

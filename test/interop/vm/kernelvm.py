@@ -29,6 +29,8 @@ MODULES = ("virtio_pci", "virtio_net", "wireguard", "sch_netem")
 BOOT_DEADLINE_S = 120
 BRIDGE = "vmbridge"
 TAP = "vmtap"
+# What the machine says to a request that came damaged, and how often it is made.
+AGAIN, TRIES = b"again", 5
 
 
 class KernelVm(Guest):
@@ -141,11 +143,18 @@ class KernelVm(Guest):
         script = quoted(argv)
         if stdin is not None:
             script = f"echo {_base64(stdin)} | base64 -d | {script}"
-        self._serial.sendall(_base64(script).encode() + b"\n")
-        answer = self._read_line(timeout_s)
+        request = _base64(script)
+        answer: bytes | None = AGAIN
+        for _ in range(TRIES):
+            self._serial.sendall(f"{len(request)} {request}\n".encode())
+            answer = self._read_line(timeout_s)
+            if answer != AGAIN:
+                break
         if answer is None:
             self.end()  # it would answer the next command with this one's output
             raise CommandError(f"{command}\ndid not end within {timeout_s:g} s")
+        if answer == AGAIN:
+            raise CommandError(f"{command}\ncame damaged {TRIES} times")
         status, _, output = answer.partition(b" ")
         text = base64.b64decode(output).decode("utf-8", errors="replace")
         result = Result(command, int(status), text, "")

@@ -7,17 +7,14 @@
 #include <stdint.h>
 #include <errno.h>
 #include <linux/netlink.h>
-#include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "net/netlink/netlink.h"
+#include "net/netlink/rtnl.h"
 
 int netns_enter(void **state)
 {
@@ -48,19 +45,23 @@ struct netlink *netns_need(void **state)
     return *state;
 }
 
+unsigned netns_raise_loopback(struct netlink *nl)
+{
+    struct rtnl_link lo;
+
+    assert_int_equal(rtnl_find_link(nl, "lo", &lo), 0);
+    assert_int_equal(rtnl_set_link(nl, lo.ifindex, true, 0), 0);
+    return lo.ifindex;
+}
+
 void netns_be_alone(void)
 {
-    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    int fd;
+    static void *state;
 
-    if (unshare(CLONE_NEWNET) < 0)
-        return;
-    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &loopback) < 0) {
-        (void)fprintf(stderr, "loopback of a new namespace: %s\n", strerror(errno));
+    if (netns_enter(&state) != 0)
         abort();
-    }
-    (void)close(fd);
+    if (state)
+        (void)netns_raise_loopback(state);
 }
 
 struct ip_prefix netns_prefix(const char *text)

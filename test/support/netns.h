@@ -19,6 +19,9 @@ int netns_leave(void **state);
  */
 struct netlink *netns_need(void **state);
 
+/** netns_raise_loopback() - have "lo" up, as no fresh namespace has it. Return: its number. */
+unsigned netns_raise_loopback(struct netlink *nl);
+
 /**
  * netns_be_alone() - for a whole program, before its tests: nobody else has ports of its loopback
  *

@@ -200,14 +200,6 @@ static struct machine {
     struct err e;
 } m;
 
-static void set_lo_up(struct netlink *nl)
-{
-    struct rtnl_link lo;
-
-    assert_int_equal(rtnl_find_link(nl, "lo", &lo), 0);
-    assert_int_equal(rtnl_set_link(nl, lo.ifindex, true, 0), 0);
-}
-
 static int enter(void **state)
 {
     if (netns_enter(state) != 0)
@@ -215,7 +207,7 @@ static int enter(void **state)
     if (!*state)
         return 0;
     memset(&m, 0, sizeof(m));
-    set_lo_up(*state);
+    (void)netns_raise_loopback(*state);
     (void)snprintf(m.dir, sizeof(m.dir), "/tmp/weft-test-join.XXXXXX");
     assert_non_null(mkdtemp(m.dir));
     (void)snprintf(m.state_dir, sizeof(m.state_dir), "%s/node", m.dir);

@@ -73,13 +73,11 @@ static void test_who_is_local(void **state)
     struct ip_prefix all = netns_prefix("0.0.0.0/0");
     struct tun overlay = TUN_NULL;
     struct tun other = TUN_NULL;
-    struct rtnl_link lo;
     unsigned wan;
 
     open_tun(&overlay, "weft0");
     open_tun(&other, "vpn0");
-    assert_int_equal(rtnl_find_link(nl, "lo", &lo), 0);
-    assert_int_equal(rtnl_set_link(nl, lo.ifindex, true, 0), 0);
+    (void)netns_raise_loopback(nl);
     (void)add_link(nl, "weft0", NULL, "10.77.0.2/16");
     (void)add_link(nl, "docker0", "bridge", "172.17.0.1/16");
     (void)add_link(nl, "cali1", "veth", "172.18.0.1/24");
@@ -110,12 +108,10 @@ static void test_over_ipv6(void **state)
     struct netlink *nl = netns_need(state);
     struct tun overlay = TUN_NULL;
     struct tun other = TUN_NULL;
-    struct rtnl_link lo;
 
     open_tun(&overlay, "weft0");
     open_tun(&other, "vpn0");
-    assert_int_equal(rtnl_find_link(nl, "lo", &lo), 0);
-    assert_int_equal(rtnl_set_link(nl, lo.ifindex, true, 0), 0);
+    (void)netns_raise_loopback(nl);
     (void)add_link(nl, "weft0", NULL, "fd77::2/48");
     (void)add_link(nl, "docker0", "bridge", "fd17::1/64");
     (void)add_link(nl, "vpn0", NULL, "fd99::1/64");

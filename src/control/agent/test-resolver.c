@@ -207,8 +207,7 @@ static void begin(void **state)
     s = (struct setting){.overlay = TUN_NULL};
     if (tun_open(&s.overlay, "weft0", 1, &offloads, &e) != 0)
         skip();
-    assert_int_equal(rtnl_find_link(nl, "lo", &link), 0);
-    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
+    (void)netns_raise_loopback(nl);
     assert_int_equal(rtnl_find_link(nl, "weft0", &link), 0);
     assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
     add_address(nl, link.ifindex, OWN "/16");

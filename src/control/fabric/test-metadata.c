@@ -25,11 +25,9 @@ static void begin(void **state, struct canned_server *s, const char *const *answ
 {
     struct ip_prefix service = netns_prefix("169.254.169.254/32");
     struct netlink *nl = netns_need(state);
-    struct rtnl_link lo;
+    unsigned loopback = netns_raise_loopback(nl);
 
-    assert_int_equal(rtnl_find_link(nl, "lo", &lo), 0);
-    assert_int_equal(rtnl_set_link(nl, lo.ifindex, true, 0), 0);
-    assert_int_equal(rtnl_add_address(nl, lo.ifindex, &service, false), 0);
+    assert_int_equal(rtnl_add_address(nl, loopback, &service, false), 0);
     canned_server_start_at(s, "169.254.169.254", 80, answers, n);
 }
 

@@ -112,15 +112,12 @@ static void end(void)
 
 static int enter(void **state)
 {
-    struct rtnl_link lo;
-
     memset(&w, 0, sizeof(w));
     if (netns_enter(state) != 0)
         return -1;
     if (!*state)
         return 0;
-    assert_int_equal(rtnl_find_link(*state, "lo", &lo), 0);
-    assert_int_equal(rtnl_set_link(*state, lo.ifindex, true, 0), 0);
+    (void)netns_raise_loopback(*state);
     (void)snprintf(w.dir, sizeof(w.dir), "/tmp/weft-test-hub.XXXXXX");
     assert_non_null(mkdtemp(w.dir));
     (void)snprintf(w.url, sizeof(w.url), "sqlite:%s/hub.db", w.dir);

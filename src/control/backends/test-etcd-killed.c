@@ -30,6 +30,7 @@
 #include "os/clock.h"
 #include "store/store.h"
 #include "test/support/losing_proxy.h"
+#include "test/support/netns.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/store_now.h"
 
@@ -333,6 +334,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed)};
     int failed;
 
+    netns_be_alone();
     if (!sample_etcd_is_there())
         return 0;
     cluster = sample_etcd_start(&opt);

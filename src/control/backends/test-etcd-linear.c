@@ -17,6 +17,7 @@
 #include "backends/store_open.h"
 #include "base/err.h"
 #include "test/support/linear_hubs.h"
+#include "test/support/netns.h"
 #include "test/support/sample_etcd.h"
 
 #define MEMBERS 3
@@ -79,5 +80,6 @@ int main(void)
         cmocka_unit_test(test_runs),
     };
 
+    netns_be_alone();
     return _cmocka_run_group_tests("linear", tests, sample_etcd_is_there() ? 1 : 0, NULL, NULL);
 }

@@ -20,6 +20,7 @@
 #include "os/clock.h"
 #include "store/store.h"
 #include "test/support/losing_proxy.h"
+#include "test/support/netns.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/store_now.h"
 
@@ -152,5 +153,6 @@ int main(void)
         cmocka_unit_test(test_one_is_silent),
     };
 
+    netns_be_alone();
     return sample_etcd_is_there() ? cmocka_run_group_tests(tests, NULL, NULL) : 0;
 }

@@ -19,6 +19,7 @@
 #include "backends/store_open.h"
 #include "base/err.h"
 #include "store/store.h"
+#include "test/support/netns.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/store_fixture.h"
 #include "test/support/store_now.h"
@@ -642,8 +643,10 @@ int main(void)
         cmocka_unit_test(test_tls),
         cmocka_unit_test(test_three_members),
     };
-    int r = cmocka_run_group_tests(pure, NULL, NULL);
+    int r;
 
+    netns_be_alone();
+    r = cmocka_run_group_tests(pure, NULL, NULL);
     return sample_etcd_is_there() ? r + cmocka_run_group_tests(real, start_cluster, end_cluster)
                                   : r;
 }

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "store/store.h"
+#include "test/support/netns.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/store_fixture.h"
 #include "test/support/store_now.h"
@@ -595,5 +596,6 @@ int main(void)
 
     if (getenv("WEFT_TEST_KUBECONFIG"))
         return run_on_kubernetes(tests, sizeof(tests) / sizeof(*tests));
+    netns_be_alone();
     return run(tests, sizeof(tests) / sizeof(*tests));
 }

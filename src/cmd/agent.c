@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -23,7 +22,6 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
-#include "net/socket/unix_socket.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/hosts_file.h"
@@ -123,22 +121,12 @@ static int renew_engine(void)
 
 static int take_down(void)
 {
-    _cleanup_(closep) int fd = unix_socket_connect(arg.config.socket_path, SOCK_STREAM);
-    pid_t agent = fd < 0 ? 0 : unix_socket_peer(fd);
     struct leave_result result = {0};
     struct err e = ERR_NULL;
-    int r = agent_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
+    int r = agent_ask_to_end(arg.config.socket_path, "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
 
-    /* The agent writes its state when it ends, so this command returns only after that. */
-    if (r == 0 && agent > 0) {
-        r = process_wait_end(agent, DOWN_TIMEOUT_MS);
-        if (r < 0)
-            (void)err_set(&e, r,
-                "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
-                strerror(-r));
-    } else if (r == AGENT_ASK_E_NONE) {
+    if (r == AGENT_ASK_E_NONE)
         r = leave_without_agent(arg.config.state_dir, arg.config.socket_path, true, &result, &e);
-    }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
 }
 

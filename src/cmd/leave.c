@@ -98,12 +98,12 @@ int cmd_leave(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    r = agent_ask(arg.socket, "POST", "/v1/leave", LEAVE_TIMEOUT_MS, &answer, &e);
-    if (r == 0) {
+    r = agent_ask_to_end(arg.socket, "/v1/leave", LEAVE_TIMEOUT_MS, &answer, &e);
+    if (answer) {
         take_result(&result, answer);
         json_decref(answer);
         print_result(&result);
-        return CMD_OK;
+        return r == 0 ? CMD_OK : cmd_fail("leave", "%s", err_text(&e));
     }
     if (r == AGENT_ASK_E_NONE) {
         struct err why = e;

@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/state/state.h"
 #include "api/client/client.h"
 #include "base/err.h"
 #include "net/socket/unix_socket.h"
+#include "os/file.h"
+#include "os/process.h"
 
 /* Why no agent answers, and which command helps. */
 static int explain_no_agent(const char *socket_path, struct err *e)
@@ -61,4 +64,22 @@ int agent_ask_with(const char *socket_path, const char *method, const char *path
     if (r == 0 && ret)
         *ret = json_incref(answer.body);
     return r > 0 ? -EIO : r;
+}
+
+int agent_ask_to_end(
+    const char *socket_path, const char *path, unsigned timeout_ms, json_t **ret, struct err *e)
+{
+    _cleanup_(closep) int fd = unix_socket_connect(socket_path, SOCK_STREAM);
+    pid_t agent = fd < 0 ? 0 : unix_socket_peer(fd);
+    int r = agent_ask(socket_path, "POST", path, timeout_ms, ret, e);
+
+    closep(&fd);
+    if (r == 0 && agent > 0) {
+        r = process_wait_end(agent, timeout_ms);
+        if (r < 0)
+            return err_set(e, r,
+                "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
+                strerror(-r));
+    }
+    return r;
 }

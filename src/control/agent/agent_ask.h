@@ -26,3 +26,11 @@ int agent_ask(const char *socket_path, const char *method, const char *path, uns
 /** agent_ask_with() - the same with a body, which is borrowed; NULL: none. */
 int agent_ask_with(const char *socket_path, const char *method, const char *path,
     const json_t *body, unsigned timeout_ms, json_t **ret, struct err *e);
+
+/**
+ * agent_ask_to_end() - a POST upon which the agent ends, and its end: what it has is free then
+ *
+ * Return: as agent_ask(); where @ret was given and the agent has not ended: negative errno.
+ */
+int agent_ask_to_end(
+    const char *socket_path, const char *path, unsigned timeout_ms, json_t **ret, struct err *e);

@@ -286,6 +286,11 @@ void agent_core_pass(struct agent *a)
     struct x25519_public key;
     const char *node;
 
+    /* Where the engine sends to peers that only it knew is seen before it is told of them. */
+    if (a->is_told && a->reconcile.keeps_unknown) {
+        agent_core_poll(a);
+        a->reconcile.keeps_unknown = false;
+    }
     if (agent_core_take_hubs(a, &e) < 0)
         log_limited(&a->pass_limit, a->clock(), LOG_LEVEL_WARNING, "not all hubs are used: %s",
             err_text(&e));

@@ -94,6 +94,7 @@ struct agent {
     nsec_t foreign_at; /* monotonic; when a foreign peer was removed last; 0: none was */
 
     /* The end; written by agent_core_finish() alone. */
+    bool is_told;   /* since the start a hub, or the cluster, has said who is in the network */
     bool is_ending; /* @end is set, and nothing new is begun */
     enum agent_end end;
     nsec_t ends_at; /* time after which no answer in flight is waited for */

@@ -264,6 +264,44 @@ static void test_a_peer_that_was_led_astray_comes_back(void **state)
     end_world(w);
 }
 
+/* The snapshot that an agent starts with may be older than a node's join: where the engine sends to
+ * such a peer is seen before the engine is told. */
+static void test_a_peer_that_only_the_engine_knows_keeps_its_path(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    const struct node self = *snapshot_self(&a->snapshot);
+    struct object of_self = sample_node(2);
+    struct object joined = sample_node(4);
+    struct endpoint at;
+
+    agent_core_poll(a);
+    agent_core_pass(a);
+    assert_int_equal(endpoint_parse(&at, "198.51.100.4:51820", NULL), 0);
+    peer(w, 4)->endpoint = at;
+    peer(w, 4)->facts.heard = at;
+    peer(w, 4)->facts.handshake_sec = wall_of_test() / SEC;
+    of_self.node.key = self.key;
+    snapshot_deinit(&a->snapshot);
+    a->snapshot = sample_snapshot(3, 2);
+    sample_put(&a->snapshot, of_self);
+    path_driver_set_snapshot(a->paths, &a->snapshot, now);
+    reconcile_assume(&a->reconcile, &(struct render_input){.snapshot = &a->snapshot});
+    agent_core_pass(a);
+    assert_true(endpoint_equal(&peer(w, 4)->endpoint, &at));
+
+    joined.node.side = calloc(1, sizeof(*joined.node.side));
+    assert_non_null(joined.node.side);
+    joined.node.side->generation = 1;
+    sample_put(&a->snapshot, joined);
+    path_driver_set_snapshot(a->paths, &a->snapshot, now);
+    a->is_told = true;
+    agent_core_pass(a);
+    assert_true(endpoint_equal(&peer(w, 4)->endpoint, &at));
+    assert_false(a->reconcile.keeps_unknown);
+    end_world(w);
+}
+
 static void test_an_engine_that_was_changed_by_hand_is_mended(void **state)
 {
     struct world *w = make_world(state);
@@ -381,6 +419,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_moved_is_counted_once, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_a_peer_that_was_led_astray_comes_back, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_a_peer_that_only_the_engine_knows_keeps_its_path, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_an_engine_that_was_changed_by_hand_is_mended, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_another_hub_takes_over, netns_enter, netns_leave),

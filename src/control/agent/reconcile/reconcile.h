@@ -115,7 +115,7 @@ void reconcile_deinit(struct reconcile *rc);
  *
  * From the cached snapshot, at start: so that an endpoint which the engine has
  * learned since is not mistaken for one that it has to be told. Peers that are not in that snapshot
- * keep their sessions, until the caller clears @keeps_unknown: somebody has said who there is.
+ * keep their sessions, until the caller clears @keeps_unknown, when somebody has said who there is.
  */
 void reconcile_assume(struct reconcile *rc, const struct render_input *in);
 

@@ -17,6 +17,13 @@ from .conftest import Pair, hide_tun, hold_port
 
 pytestmark = pytest.mark.namespaces
 
+HOLD_CONNECTION = """
+import signal, socket
+connection = socket.socket(socket.AF_UNIX)
+connection.connect("/run/weft/agent.sock")
+signal.pause()
+"""
+
 
 def test_join_is_one_command(site: Pair) -> None:
     """The agent is started by the join, and the first packet to another node gets through."""
@@ -139,6 +146,20 @@ def test_names(site: Pair) -> None:
     assert "weft" not in site.n2.host.run(["cat", "/etc/hosts"]).out
     site.n1.run("leave")
     assert n1.run(["cat", "/etc/hosts"]).out == "192.0.2.7 mine\n"
+
+
+def test_who_has_left_can_join_at_once(site: Pair) -> None:
+    """An agent ends later than it answers while somebody is connected to it."""
+    site.n2.run("join", site.token(), "--name", "n2")
+    host = site.n2.host
+    holder = host.spawn(["/usr/bin/python3", "-c", HOLD_CONNECTION], name="holder")
+    wait_for(lambda: re.search(r" ESTAB .*/run/weft/agent\.sock",
+                               host.run(["ss", "-xH"], quiet=True).out),
+             10, "the connection to be taken")
+    site.n2.run("leave")
+    site.n2.run("join", site.token(), "--name", "n2")
+    holder.stop()
+    site.n2.run("leave")
 
 
 def test_second_join_is_refused(site: Pair) -> None:

@@ -190,7 +190,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
             agent_core_on_hub_forgot(a, now);
         hub->boot = a->snapshot.boot;
     }
-    a->is_told |= kind == WATCH_EVENT_SNAPSHOT && !a->cluster;
+    a->knows_members |= kind == WATCH_EVENT_SNAPSHOT && !a->cluster;
     if (has_changed && (kind != WATCH_EVENT_HEARTBEAT || is_other_run) && kind != WATCH_EVENT_NONE)
         on_snapshot_change(a, is_status, now);
     /* Of a node that has just joined, somebody may wait for the names of the others. */
@@ -220,7 +220,7 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
         r = watch_event_apply(&a->snapshot, ev, &e);
     }
     if (r == 0) {
-        a->is_told = true;
+        a->knows_members = true;
         on_snapshot_change(a, is_status, now);
     } else {
         log_warning("the cluster's resources do not fit: %s", err_text(&e));

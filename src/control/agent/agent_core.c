@@ -287,7 +287,7 @@ void agent_core_pass(struct agent *a)
     const char *node;
 
     /* Where the engine sends to peers that only it knew is seen before it is told of them. */
-    if (a->is_told && a->reconcile.keeps_unknown) {
+    if (a->knows_members && a->reconcile.keeps_unknown) {
         agent_core_poll(a);
         a->reconcile.keeps_unknown = false;
     }

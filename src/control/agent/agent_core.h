@@ -43,9 +43,10 @@ struct server;
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
     uv_loop_t loop;
-    struct state state;         /* who this node is; immutable after the start */
-    struct snapshot snapshot;   /* the network, as the hub described it last */
-    struct snapshot hub_said;   /* with @cluster: what hubs say, of which reports are taken */
+    struct state state;       /* who this node is; immutable after the start */
+    struct snapshot snapshot; /* the network, as the hub described it last */
+    struct snapshot hub_said; /* with @cluster: what hubs say, of which reports are taken */
+    bool knows_members; /* since the start a hub, or the cluster, has said who is in the network */
     struct node_speeds speeds;  /* of this machine's ciphers; immutable after the start */
     struct node_fabric *fabric; /* owns; finds this machine's fabric; NULL: no memory */
 
@@ -94,7 +95,6 @@ struct agent {
     nsec_t foreign_at; /* monotonic; when a foreign peer was removed last; 0: none was */
 
     /* The end; written by agent_core_finish() alone. */
-    bool is_told;   /* since the start a hub, or the cluster, has said who is in the network */
     bool is_ending; /* @end is set, and nothing new is begun */
     enum agent_end end;
     nsec_t ends_at; /* time after which no answer in flight is waited for */

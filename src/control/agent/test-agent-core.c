@@ -295,7 +295,7 @@ static void test_a_peer_that_only_the_engine_knows_keeps_its_path(void **state)
     joined.node.side->generation = 1;
     sample_put(&a->snapshot, joined);
     path_driver_set_snapshot(a->paths, &a->snapshot, now);
-    a->is_told = true;
+    a->knows_members = true;
     agent_core_pass(a);
     assert_true(endpoint_equal(&peer(w, 4)->endpoint, &at));
     assert_false(a->reconcile.keeps_unknown);

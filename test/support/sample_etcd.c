@@ -18,8 +18,10 @@
 #include "os/thread.h"
 
 /* How long a cluster may take to answer. */
+#define START_S 60
+
+/* So many ports a process has for its members; then it begins again. */
 #define PORTS_EACH 40
-#define START_S    60
 
 struct sample_etcd {
     struct sample_etcd_options opt;

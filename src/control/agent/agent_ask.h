@@ -28,9 +28,13 @@ int agent_ask_with(const char *socket_path, const char *method, const char *path
     const json_t *body, unsigned timeout_ms, json_t **ret, struct err *e);
 
 /**
- * agent_ask_to_end() - a POST upon which the agent ends, and its end: what it has is free then
+ * agent_ask_to_end() - a POST upon which the agent ends, and wait until it has
+ * @timeout_ms:	of the answer, and once more of the end
  *
- * Return: as agent_ask(); where @ret was given and the agent has not ended: negative errno.
+ * The agent writes its state while it ends, and holds the state directory until then.
+ *
+ * Return: as agent_ask(). When the agent has answered and does not end: negative errno with words,
+ * and @ret is given all the same.
  */
 int agent_ask_to_end(
     const char *socket_path, const char *path, unsigned timeout_ms, json_t **ret, struct err *e);

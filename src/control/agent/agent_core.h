@@ -43,10 +43,10 @@ struct server;
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
     uv_loop_t loop;
-    struct state state;       /* who this node is; immutable after the start */
-    struct snapshot snapshot; /* the network, as the hub described it last */
-    struct snapshot hub_said; /* with @cluster: what hubs say, of which reports are taken */
-    bool knows_members; /* since the start a hub, or the cluster, has said who is in the network */
+    struct state state;         /* who this node is; immutable after the start */
+    struct snapshot snapshot;   /* the network, as the hub described it last */
+    struct snapshot hub_said;   /* with @cluster: what hubs say, of which reports are taken */
+    bool knows_members;         /* since the start a hub or the cluster has said who they are */
     struct node_speeds speeds;  /* of this machine's ciphers; immutable after the start */
     struct node_fabric *fabric; /* owns; finds this machine's fabric; NULL: no memory */
 

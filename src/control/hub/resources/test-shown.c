@@ -149,7 +149,7 @@ static const struct resource_counts *counts(void)
     return hub.hub->handlers.resources;
 }
 
-static bool knows_members(const char *path, const char *words)
+static bool is_told(const char *path, const char *words)
 {
     json_t *json = NULL;
     bool is_it;
@@ -207,14 +207,14 @@ static void test_wishes(void **state)
         kube, EDGE, "kubectl", json_pack("{s:[s, s], s:s}", "nodes", "a", "b", "path", "off"));
     run_until(hub_has(EDGE_PATH_OFF));
     run_until(has(EDGE, RESOURCE_FINALIZER));
-    assert_true(knows_members("/v1/audit?limit=100", "\"actor\":\"kubernetes:claimed:kubectl\""));
+    assert_true(is_told("/v1/audit?limit=100", "\"actor\":\"kubernetes:claimed:kubectl\""));
     run_until(has(EDGE, "\"status\":\"True\",\"type\":\"Accepted\""));
     fake_kube_put(kube, EDGE, "kubectl", json_pack("{s:s}", "path", "relay"));
     run_until(hub_has(EDGE_PATH_RELAY));
     fake_kube_delete(kube, EDGE);
     run_until(hub_has_none());
     run_until(!is_there(EDGE));
-    assert_true(knows_members("/v1/audit?limit=100", "\"actor\":\"kubernetes\""));
+    assert_true(is_told("/v1/audit?limit=100", "\"actor\":\"kubernetes\""));
     assert_int_equal(atomic_load(&counts()->n_requests), 3);
     assert_int_equal(atomic_load(&counts()->n_refused), 0);
     stop_showing();

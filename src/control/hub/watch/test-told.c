@@ -54,7 +54,7 @@ static void report(const char *name, const char *body)
 }
 
 /* Is that in the answer? */
-static bool knows_members(const char *path, const char *words)
+static bool is_told(const char *path, const char *words)
 {
     json_t *json = NULL;
     bool is_it;
@@ -95,15 +95,15 @@ static void test_what_becomes_of_a_path(void **state)
 {
     report("a", "{\"edges\":{\"b\":{\"path\":\"relay\"}}}");
     report("a", "{\"edges\":{\"b\":{\"path\":\"direct\"}}}");
-    assert_false(knows_members(NET "/events", "\"type\""));
+    assert_false(is_told(NET "/events", "\"type\""));
     report("a", "{\"edges\":{\"b\":{\"path\":\"relay\"}}}");
     expect_event(1, "FellBack", "a--b", "a went from direct to relay on its way to b");
-    assert_true(knows_members(NET "/edges", "\"fellAt\""));
+    assert_true(is_told(NET "/edges", "\"fellAt\""));
     report("a", "{\"edges\":{\"b\":{\"path\":\"relay\"}}}");
     expect_event(1, "FellBack", "a--b", "a went from direct to relay on its way to b");
     report("a", "{\"edges\":{\"b\":{\"path\":\"lan\"}}}");
     expect_event(2, "DirectAgain", "a--b", "a reaches b directly again");
-    assert_false(knows_members(NET "/edges", "\"fellAt\""));
+    assert_false(is_told(NET "/edges", "\"fellAt\""));
     report("a", "{\"edges\":{\"b\":{\"path\":\"direct\"}}}");
     report("b", "{\"edges\":{\"a\":{\"path\":\"relay\"}}}");
     report("b", "{\"edges\":{\"a\":{\"path\":\"none\"}}}");
@@ -128,7 +128,7 @@ static void test_what_cannot_be_applied(void **state)
     expect_event(3, "Applied", "a--b", "a has applied it");
     report("a", "{\"applied\":{\"revision\":8,\"error\":\"no tun\"}}");
     expect_event(4, "Failing", "a", "its agent cannot apply revision 8: no tun");
-    assert_true(knows_members(NET "/edges", "\"error\":\"no tun\",\"revision\":8"));
+    assert_true(is_told(NET "/edges", "\"error\":\"no tun\",\"revision\":8"));
     report("a", "{\"applied\":{\"revision\":9,\"error\":\"no tun\"}}");
     expect_event(4, "Failing", "a", "its agent cannot apply revision 8: no tun");
     report("a", "{\"applied\":{\"revision\":9}}");
@@ -138,7 +138,7 @@ static void test_what_cannot_be_applied(void **state)
 static void test_what_a_probe_finds(void **state)
 {
     report("a", "{\"owner\":\"probe/a\",\"edges\":{\"b\":{\"tunnel\":\"reached\"}}}");
-    assert_false(knows_members(NET "/events", "\"type\""));
+    assert_false(is_told(NET "/events", "\"type\""));
     report("a", "{\"owner\":\"probe/a\",\"edges\":{\"b\":{\"tunnel\":\"silent\"}}}");
     expect_event(1, "Unreached", "a--b", "b does not answer a through the tunnel");
     assert_int_equal(audience_node("a")->reported->counts.unreached, 1);
@@ -148,7 +148,7 @@ static void test_what_a_probe_finds(void **state)
     report("a", "{\"owner\":\"probe/a\",\"edges\":{\"b\":{\"tunnel\":\"unknown\"}}}");
     report("a", "{\"owner\":\"probe/a\",\"edges\":{\"b\":{\"tunnel\":\"reached\"}}}");
     expect_event(2, "ReachedAgain", "a--b", "b answers a again");
-    assert_true(knows_members(NET "/objects/MeshEdge/a--b", "\"probe/a\":{\"tunnel\":\"reached\""));
+    assert_true(is_told(NET "/objects/MeshEdge/a--b", "\"probe/a\":{\"tunnel\":\"reached\""));
     /* A probe says nothing of the node, and nobody speaks for another one. */
     report_as("a", 400, "{\"owner\":\"probe/a\",\"node\":{}}");
     report_as("a", 403, "{\"owner\":\"probe/b\",\"edges\":{}}");
@@ -226,9 +226,9 @@ static void test_the_list(void **state)
     assert_int_equal(json_integer_value(json_object_get(json, "leftOut")), 0);
     json_decref(json);
     /* Each edge shows what holds for all edges of its ends. */
-    assert_true(knows_members(NET "/objects/MeshEdge/a--c", "\"agent/c\":{\"applied\":{"));
-    assert_true(knows_members(NET "/objects/MeshEdge/a--b", "\"path\":\"direct\""));
-    assert_true(knows_members(NET "/objects/MeshEdge", "\"name\":\"a--c\""));
+    assert_true(is_told(NET "/objects/MeshEdge/a--c", "\"agent/c\":{\"applied\":{"));
+    assert_true(is_told(NET "/objects/MeshEdge/a--b", "\"path\":\"direct\""));
+    assert_true(is_told(NET "/objects/MeshEdge", "\"name\":\"a--c\""));
 }
 
 /* Where an agent has never been heard, its edges are in the list all the same. */
@@ -243,16 +243,16 @@ static void test_edges_of_silent_agents(void **state)
         200);
     assert_int_equal(json_array_size(json_object_get(json, "edges")), 2);
     json_decref(json);
-    assert_true(knows_members(NET "/edges", "\"name\":\"a--c\""));
-    assert_true(knows_members(NET "/edges", "\"name\":\"b--c\""));
-    assert_true(knows_members(NET "/objects/MeshEdge", "\"items\":[]"));
+    assert_true(is_told(NET "/edges", "\"name\":\"a--c\""));
+    assert_true(is_told(NET "/edges", "\"name\":\"b--c\""));
+    assert_true(is_told(NET "/objects/MeshEdge", "\"items\":[]"));
     /* Nor when it has applied nothing, or cannot. */
     report("c", "{\"applied\":{\"revision\":0}}");
-    assert_true(knows_members(NET "/edges", "\"name\":\"a--c\""));
+    assert_true(is_told(NET "/edges", "\"name\":\"a--c\""));
     report("c", "{\"applied\":{\"revision\":3,\"error\":\"no tun\"}}");
-    assert_true(knows_members(NET "/edges", "\"name\":\"a--c\""));
+    assert_true(is_told(NET "/edges", "\"name\":\"a--c\""));
     report("c", "{\"applied\":{\"revision\":3}}");
-    assert_false(knows_members(NET "/edges", "\"name\":\"a--c\""));
+    assert_false(is_told(NET "/edges", "\"name\":\"a--c\""));
 }
 
 /* How long an agent has been silent is counted from its last report. */
@@ -299,20 +299,20 @@ static void test_what_others_are_told_of_a_node(void **state)
         report("a", body);
         assert_string_equal(audience_take(s), "");
         audience_end(s);
-        assert_true(knows_members(NET "/nodes", facts[i][1]));
+        assert_true(is_told(NET "/nodes", facts[i][1]));
         text = view_snapshot_text(audience_node("b"));
         assert_non_null(strstr(text, facts[i][1]));
         free(text);
         audience_hub.now += 10 * NSEC_PER_SEC;
     }
     /* What is not said any more is not so any more. */
-    assert_false(knows_members(NET "/nodes", "\"hostname\":\"box\""));
+    assert_false(is_told(NET "/nodes", "\"hostname\":\"box\""));
     report(
         "a", "{\"node\":{\"routes\":[\"10.1.0.0/16\"],\"engine\":\"kernel\",\"version\":\"9\"}}");
-    assert_true(knows_members(NET "/nodes", "\"routes\":[\"10.1.0.0/16\"]"));
-    assert_true(knows_members(NET "/nodes", "\"engine\":\"kernel\""));
-    assert_true(knows_members(NET "/nodes", "\"version\":\"9\""));
-    assert_false(knows_members(NET "/nodes", "\"kind\":\"efa\""));
+    assert_true(is_told(NET "/nodes", "\"routes\":[\"10.1.0.0/16\"]"));
+    assert_true(is_told(NET "/nodes", "\"engine\":\"kernel\""));
+    assert_true(is_told(NET "/nodes", "\"version\":\"9\""));
+    assert_false(is_told(NET "/nodes", "\"kind\":\"efa\""));
 }
 
 static void test_a_snapshot_says_of_when_it_is(void **state)
@@ -488,7 +488,7 @@ static void test_agents_that_are_not_heard(void **state)
     r->started_at = wall_s - 10;
     audience_hub.now += 10 * NSEC_PER_SEC;
     reports_look(r, audience_hub.now, wall_s + 10);
-    assert_false(knows_members(NET "/events", "\"type\""));
+    assert_false(is_told(NET "/events", "\"type\""));
     audience_hub.now += EDGE_SILENT_AFTER * NSEC_PER_SEC;
     reports_look(r, audience_hub.now, wall_s + 10 + EDGE_SILENT_AFTER);
     expect_event(1, "AgentSilent", "a", "its agent has not been heard for 90 s");

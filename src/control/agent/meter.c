@@ -184,9 +184,9 @@ static const struct meter_counter *find_counter(
 {
     struct meter_counter wanted = {.key = *key};
 
-    return m->n_counters > 0 ? bsearch(&wanted, m->counters, m->n_counters, sizeof(*m->counters),
-                                   compare_counters)
-                             : NULL;
+    return m->counters ? bsearch(&wanted, m->counters, m->n_counters, sizeof(*m->counters),
+                             compare_counters)
+                       : NULL;
 }
 
 /* By how much a counter has grown. One that is less than before has begun at 0 meanwhile. */
@@ -212,8 +212,6 @@ static int add_bytes(struct meter *m, struct traffic *day, const char *node, enu
     unsigned n = jobs_of(m, node, jobs);
     unsigned n_parts = n > 0 ? n : 1;
 
-    if (n == 0)
-        jobs[0] = "";
     for (unsigned i = 0; i < n_parts; i++) {
         struct traffic_flow *flow = traffic_at(day, m->id, node, jobs[i], path);
 

@@ -21,6 +21,9 @@
 #define DAY  86400
 #define NOON (INT64_C(20780) * DAY + DAY / 2)
 
+/* The hub's key is the greatest one, though its name is the first. */
+#define HUB 9
+
 /* n2 of four, and an engine with counters for the hub, n3 and n4. */
 struct world {
     struct snapshot snapshot;
@@ -29,6 +32,7 @@ struct world {
     struct observe observe;
     struct reach reach;
     struct meter meter;
+    bool is_streamed;
     int64_t wall_s;
 };
 
@@ -42,10 +46,13 @@ static int by_key(const void *a, const void *b)
 
 static struct world *make_world(void)
 {
-    static const unsigned peers[] = {1, 3, 4};
+    static const unsigned peers[] = {HUB, 3, 4};
     static struct world w;
+    struct object hub = sample_node(1);
 
     w = (struct world){.snapshot = sample_snapshot(4, 2), .wall_s = NOON};
+    hub.node.key = sample_key(HUB);
+    sample_put(&w.snapshot, hub);
     for (unsigned i = 0; i < 3; i++)
         w.seen[i].key = sample_key(peers[i]);
     qsort(w.seen, 3, sizeof(w.seen[0]), by_key);
@@ -75,8 +82,11 @@ static struct wg_facts *counters(struct world *w, unsigned peer)
 
 static void look(struct world *w)
 {
-    struct meter_facts facts = {
-        .snapshot = &w->snapshot, .seen = &w->observe, .reach = &w->reach, .wall_s = w->wall_s};
+    struct meter_facts facts = {.snapshot = &w->snapshot,
+        .seen = &w->observe,
+        .reach = &w->reach,
+        .is_streamed = w->is_streamed,
+        .wall_s = w->wall_s};
 
     assert_int_equal(meter_look(&w->meter, &facts), 0);
 }
@@ -110,6 +120,14 @@ static const struct traffic_flow *flow(
     return f;
 }
 
+static void set_members(struct world *w, const char *job, const char *names)
+{
+    json_t *json = json_loads(names, 0, NULL);
+
+    meter_job_members(meter_job_find(&w->meter, job), json);
+    json_decref(json);
+}
+
 /* The agent's program is replaced: what was written is all that is left. */
 static void restart_agent(struct world *w)
 {
@@ -126,15 +144,14 @@ static void restart_agent(struct world *w)
 static void test_restarts(void **state)
 {
     struct world *w = make_world();
-    struct metrics metrics = METRICS_NULL;
-    char *text;
 
     /* What an engine had moved before there was a meter is not today's. */
     move(w, 3, 5000, 5000);
     look(w);
     assert_int_equal(w->meter.days[0].n, 0);
+    assert_int_equal(w->meter.n_counters, 1);
     move(w, 3, 100, 10);
-    move(w, 1, 7, 8);
+    move(w, HUB, 7, 8);
     look(w);
     look(w);
     assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 100);
@@ -153,12 +170,41 @@ static void test_restarts(void **state)
     *counters(w, 4) = (struct wg_facts){.tx_bytes = 1000, .rx_bytes = 1};
     look(w);
     assert_int_equal(flow(w, "n4", "", PATH_KIND_RELAY)->sent, 1000);
+    assert_int_equal(flow(w, "n4", "", PATH_KIND_RELAY)->received, 1);
+    end_world(w);
+}
+
+/* Of the last day, and of this meter: the sums of one before it are the hub's to tell. */
+static void test_metrics(void **state)
+{
+    struct world *w = make_world();
+    struct metrics metrics = METRICS_NULL;
+    struct metrics none = METRICS_NULL;
+    char *text;
+
+    meter_add_metrics(&w->meter, &none);
+    text = metrics_take(&none);
+    assert_string_equal(text, "");
+    free(text);
+    look(w);
+    move(w, 4, 1, 1);
+    look(w);
+    w->wall_s += DAY;
+    meter_job_begin(&w->meter, "llama");
+    set_members(w, "llama", "[\"n3\"]");
+    move(w, 3, 100, 10);
+    look(w);
+    traffic_add(traffic_at(&w->meter.days[1], 16, "n3", "", PATH_KIND_LAN), 5, 5);
+    meter_job_end(&w->meter, "llama");
     meter_add_metrics(&w->meter, &metrics);
     text = metrics_take(&metrics);
-    assert_non_null(strstr(text, "\nweft_agent_traffic_bytes_total{peer=\"n4\",job=\"\","
-                                 "path=\"relay\",direction=\"sent\"} 1000\n"));
-    assert_non_null(strstr(text, "{peer=\"n3\",job=\"\",path=\"direct\","
-                                 "direction=\"received\"} 10\n"));
+    assert_non_null(
+        strstr(text, "\nweft_agent_traffic_bytes_total{peer=\"n3\",job=\"llama\",path=\"direct\","
+                     "direction=\"sent\"} 100\n"
+                     "weft_agent_traffic_bytes_total{peer=\"n3\",job=\"llama\",path=\"direct\","
+                     "direction=\"received\"} 10\n"));
+    assert_null(strstr(text, "n4"));
+    assert_null(strstr(text, "lan"));
     free(text);
     end_world(w);
 }
@@ -187,20 +233,130 @@ static void test_days_and_paths(void **state)
         look(w);
     }
     assert_int_equal(w->meter.n_days, METER_DAYS_MAX);
-    assert_int_equal(w->meter.days[METER_DAYS_MAX - 1].day, traffic_day(w->wall_s));
-    /* And one whose hub has all of it keeps yesterday and today. */
-    (void)meter_settle(&w->meter);
-    meter_forget(&w->meter, w->meter.seq - 1, w->wall_s);
-    assert_int_equal(w->meter.n_days, 2);
+    for (unsigned i = 0; i < METER_DAYS_MAX; i++) {
+        assert_int_equal(
+            w->meter.days[METER_DAYS_MAX - 1 - i].day, traffic_day(w->wall_s) - (int32_t)i);
+        assert_int_equal(w->meter.days[i].n, 1);
+    }
     end_world(w);
 }
 
-static void set_members(struct world *w, const char *job, const char *names)
+/* The days of @w's meter, the first @n of them from @first on without a gap. */
+static void assert_days(const struct world *w, int32_t first, unsigned n)
 {
-    json_t *json = json_loads(names, 0, NULL);
+    assert_int_equal(w->meter.n_days, n);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(w->meter.days[i].day, first + (int32_t)i);
+}
 
-    meter_job_members(meter_job_find(&w->meter, job), json);
-    json_decref(json);
+/* The wall clock is set back: days stay in order, and a day that is there is gone on with. */
+static void test_a_clock_that_goes_back(void **state)
+{
+    struct world *w = make_world();
+    const int32_t today = traffic_day(NOON);
+
+    look(w);
+    w->wall_s = NOON + 2 * DAY;
+    move(w, 3, 2, 0);
+    look(w);
+    w->wall_s = NOON + DAY;
+    move(w, 3, 1, 0);
+    look(w);
+    assert_days(w, today, 3);
+    w->wall_s = NOON + 2 * DAY;
+    move(w, 3, 5, 0);
+    look(w);
+    assert_int_equal(w->meter.days[1].flows[0].sent, 1);
+    assert_int_equal(w->meter.days[2].flows[0].sent, 7);
+    for (int i = 3; i < METER_DAYS_MAX; i++) {
+        w->wall_s = NOON + i * DAY;
+        look(w);
+    }
+    assert_days(w, today, METER_DAYS_MAX);
+    /* One before all that are kept takes the place of the oldest. */
+    w->wall_s = NOON - DAY;
+    look(w);
+    assert_int_equal(w->meter.n_days, METER_DAYS_MAX);
+    assert_int_equal(w->meter.days[0].day, today - 1);
+    assert_int_equal(w->meter.days[1].day, today + 1);
+    assert_int_equal(w->meter.days[1].flows[0].sent, 1);
+    end_world(w);
+}
+
+/* A node whose hub has all of it keeps yesterday and today, else what the hub lacks too. */
+static void test_days_that_a_hub_has(void **state)
+{
+    struct world *w = make_world();
+    const int32_t first = traffic_day(NOON);
+
+    look(w);
+    for (unsigned i = 0; i < 5; i++) {
+        w->wall_s = NOON + i * DAY;
+        move(w, 3, 1, 0);
+        look(w);
+    }
+    assert_days(w, first, 5);
+    /* What has no number yet no hub has. */
+    meter_forget(&w->meter, UINT64_MAX, w->wall_s);
+    assert_days(w, first, 5);
+    assert_true(meter_settle(&w->meter));
+    meter_forget(&w->meter, 0, w->wall_s);
+    assert_days(w, first, 5);
+    meter_forget(&w->meter, 1, w->wall_s);
+    assert_days(w, first + 1, 4);
+    meter_forget(&w->meter, 5, w->wall_s);
+    assert_days(w, first + 3, 2);
+    assert_int_equal(w->meter.days[0].flows[0].seq, 4);
+    meter_forget(&w->meter, 5, w->wall_s + 2 * DAY);
+    assert_int_equal(w->meter.n_days, 0);
+    end_world(w);
+}
+
+static void test_paths(void **state)
+{
+    struct world *w = make_world();
+
+    look(w);
+    w->is_streamed = true;
+    move(w, HUB, 1, 2);
+    /* Of n3's path nothing is known, and n4 is not among those that are reached. */
+    w->reached[0].kind = PATH_KIND_NONE;
+    w->reach.n = 1;
+    move(w, 3, 3, 0);
+    move(w, 4, 0, 4);
+    look(w);
+    assert_int_equal(w->meter.days[0].n, 3);
+    assert_int_equal(flow(w, "hub", "", PATH_KIND_STREAM)->sent, 1);
+    assert_int_equal(flow(w, "hub", "", PATH_KIND_STREAM)->received, 2);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 3);
+    assert_int_equal(flow(w, "n4", "", PATH_KIND_DIRECT)->received, 4);
+    end_world(w);
+}
+
+static void test_a_meter_without_a_number_counts_nothing(void **state)
+{
+    struct world *w = make_world();
+
+    w->meter.id = 0;
+    look(w);
+    move(w, 3, 1, 1);
+    look(w);
+    assert_int_equal(w->meter.n_days, 0);
+    assert_false(w->meter.has_counters);
+    end_world(w);
+}
+
+/* Between two states a snapshot may have no nodes. */
+static void test_a_network_without_nodes(void **state)
+{
+    struct world *w = make_world();
+
+    snapshot_deinit(&w->snapshot);
+    w->snapshot = (struct snapshot)SNAPSHOT_NULL;
+    look(w);
+    assert_int_equal(w->meter.n_counters, 0);
+    assert_true(w->meter.has_counters);
+    end_world(w);
 }
 
 static void test_jobs(void **state)
@@ -219,10 +375,12 @@ static void test_jobs(void **state)
     /* Two jobs share the edge to n3. */
     meter_job_begin(&w->meter, "bert");
     set_members(w, "bert", "[\"n3\", \"n4\", 7]");
-    move(w, 3, 11, 0);
+    move(w, 3, 11, 7);
     look(w);
     assert_int_equal(flow(w, "n3", "llama", PATH_KIND_DIRECT)->sent, 106);
+    assert_int_equal(flow(w, "n3", "llama", PATH_KIND_DIRECT)->received, 4);
     assert_int_equal(flow(w, "n3", "bert", PATH_KIND_DIRECT)->sent, 5);
+    assert_int_equal(flow(w, "n3", "bert", PATH_KIND_DIRECT)->received, 3);
     /* One of the job's two commands has ended, then the other one. */
     meter_job_end(&w->meter, "llama");
     assert_non_null(meter_job_find(&w->meter, "llama"));
@@ -233,6 +391,24 @@ static void test_jobs(void **state)
     move(w, 3, 1, 0);
     look(w);
     assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 1);
+    end_world(w);
+}
+
+static void test_more_jobs_than_are_told_apart(void **state)
+{
+    struct world *w = make_world();
+    char name[16];
+
+    for (unsigned i = 0; i <= METER_JOBS_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "job-%u", i);
+        meter_job_begin(&w->meter, name);
+    }
+    assert_int_equal(w->meter.n_jobs, METER_JOBS_MAX);
+    assert_null(meter_job_find(&w->meter, name));
+    meter_job_end(&w->meter, "job-0");
+    assert_null(meter_job_find(&w->meter, "job-0"));
+    assert_int_equal(w->meter.n_jobs, METER_JOBS_MAX - 1);
+    assert_non_null(meter_job_find(&w->meter, "job-15"));
     end_world(w);
 }
 
@@ -360,7 +536,11 @@ static void test_parts(void **state)
             f->is_changed = true;
         }
     }
+    upto = 9;
+    more = true;
     assert_null(meter_report(&m, 0, &upto, &more));
+    assert_int_equal(upto, 0);
+    assert_false(more);
     assert_true(meter_settle(&m));
     assert_false(meter_settle(&m));
     while ((json = meter_report(&m, hub.reported, &upto, &more))) {
@@ -378,26 +558,107 @@ static void test_parts(void **state)
     meter_deinit(&m);
 }
 
+/* Counters of n4 and n3 that stand in another order than their keys. */
+#define FILE_TEXT                                                                                  \
+    "{\"meter\":17,\"days\":[%s],\"counters\":{"                                                   \
+    "\"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\":[40,4],"                                     \
+    "\"AwAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\":[30,3]}}"
+
+static void test_what_is_in_the_file(void **state)
+{
+    struct world *w = make_world();
+    char *text;
+    json_t *json;
+
+    move(w, 3, 30, 3);
+    look(w);
+    move(w, 4, 40, 4);
+    look(w);
+    json = meter_encode(&w->meter);
+    text = json_dumps(json, JSON_COMPACT);
+    assert_string_equal(text,
+        "{\"meter\":17,\"days\":[{\"day\":\"2026-11-23\",\"flows\":[{\"meter\":17,\"peer\":\"n4\","
+        "\"path\":\"relay\",\"sent\":40,\"received\":4}]}],"
+        "\"counters\":{\"AwAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\":[30,3],"
+        "\"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\":[40,4]}}");
+    free(text);
+    json_decref(json);
+    end_world(w);
+}
+
+/* All flows of the file are to be told, and each peer's bytes are counted from there on. */
+static void test_a_file_is_gone_on_with(void **state)
+{
+    struct world *w = make_world();
+    char text[1024];
+    json_t *json;
+
+    (void)snprintf(text, sizeof(text), FILE_TEXT,
+        "{\"day\":\"2026-11-21\",\"flows\":[{\"peer\":\"n3\",\"path\":\"lan\","
+        "\"sent\":"
+        "1,\"received\":2,\"meter\":17}]},{\"day\":\"2026-11-22\",\"flows\":[{\"peer\":\"n3\","
+        "\"path\":\"lan\",\"sent\":3,\"received\":4,\"meter\":17}]}");
+    json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    assert_int_equal(meter_decode(&w->meter, json, "test", NULL), 0);
+    json_decref(json);
+    assert_int_equal(w->meter.id, 17);
+    assert_int_equal(w->meter.seq, 2);
+    assert_int_equal(w->meter.days[0].flows[0].seq, 1);
+    assert_int_equal(w->meter.days[1].flows[0].seq, 2);
+    assert_int_equal(w->meter.n_counters, 2);
+    move(w, 3, 31, 3);
+    move(w, 4, 40, 5);
+    look(w);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 1);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->received, 0);
+    assert_int_equal(flow(w, "n4", "", PATH_KIND_RELAY)->sent, 0);
+    assert_int_equal(flow(w, "n4", "", PATH_KIND_RELAY)->received, 1);
+    end_world(w);
+}
+
+#define NOT_TWO                                                                                    \
+    "test: the counters of \"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\" are not two numbers"
+
 static void test_damaged_files(void **state)
 {
-    static const char *const cases[] = {
-        "{}",
-        "{\"meter\":0,\"days\":[],\"counters\":{}}",
-        "{\"meter\":1,\"days\":[{}],\"counters\":{}}",
-        "{\"meter\":1,\"days\":[],\"counters\":{\"x\":[1,2]}}",
-        "{\"meter\":1,\"days\":[],\"counters\":{\"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\":"
-        "[1]}}",
-        "{\"meter\":1,\"days\":[{\"day\":\"2026-11-23\",\"flows\":[]},"
-        "{\"day\":\"2026-11-23\",\"flows\":[]}],\"counters\":{}}",
+    static const struct {
+        const char *text;
+        const char *words;
+    } cases[] = {
+        {"{}", "test: \"days\" is missing"},
+        {"{\"meter\":0,\"days\":[],\"counters\":{}}",
+            "test: \"meter\" is not a whole number from 1 to 9223372036854775807"},
+        {"{\"meter\":1,\"days\":[{}],\"counters\":{}}", "test: \"day\" is missing"},
+        {"{\"meter\":1,\"days\":[],\"counters\":{\"x\":[1,2]}}", "test: \"x\" is no public key"},
+        {"{\"meter\":1,\"days\":[],\"counters\":{\"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\":"
+         "[1]}}",
+            NOT_TWO},
+        {"{\"meter\":1,\"days\":[],\"counters\":{\"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\":"
+         "[1,2,3]}}",
+            NOT_TWO},
+        {"{\"meter\":1,\"days\":[],\"counters\":{\"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\":"
+         "[-1,0]}}",
+            NOT_TWO},
+        {"{\"meter\":1,\"days\":[],\"counters\":{\"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\":"
+         "[0,-1]}}",
+            NOT_TWO},
+        {"{\"meter\":1,\"days\":[{\"day\":\"2026-11-23\",\"flows\":[]},"
+         "{\"day\":\"2026-11-23\",\"flows\":[]}],\"counters\":{}}",
+            "test: the days are not in order"},
+        {"{\"meter\":1,\"days\":[{\"day\":\"2026-11-23\",\"flows\":[]},"
+         "{\"day\":\"2026-11-22\",\"flows\":[]}],\"counters\":{}}",
+            "test: the days are not in order"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        json_t *json = json_loads(cases[i], 0, NULL);
-        struct meter m;
+        json_t *json = json_loads(cases[i].text, 0, NULL);
+        struct meter m = {.id = 99};
         struct err e = ERR_NULL;
 
-        if (meter_decode(&m, json, "test", &e) != -EINVAL || e.text[0] == '\0')
-            fail_msg("case %zu", i);
+        assert_int_equal(meter_decode(&m, json, "test", &e), -EINVAL);
+        assert_string_equal(e.text, cases[i].words);
+        assert_int_equal(m.id, 99);
         json_decref(json);
     }
 }
@@ -406,10 +667,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_days_and_paths),
+        cmocka_unit_test(test_a_clock_that_goes_back),
+        cmocka_unit_test(test_days_that_a_hub_has),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_a_meter_without_a_number_counts_nothing),
+        cmocka_unit_test(test_a_network_without_nodes),
         cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_more_jobs_than_are_told_apart),
         cmocka_unit_test(test_nothing_is_lost_or_doubled),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_what_is_in_the_file),
+        cmocka_unit_test(test_a_file_is_gone_on_with),
         cmocka_unit_test(test_damaged_files),
     };
 

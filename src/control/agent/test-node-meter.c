@@ -133,8 +133,8 @@ static void test_a_job_has_reports_made(void **state)
     node_meter_settle(&w.nm, w.now);
     assert_false(node_meter_is_due(&w.nm, w.now + 3600 * SEC));
     meter_job_begin(&w.nm.meter, "train");
-    assert_false(node_meter_is_due(&w.nm, w.now));
-    assert_true(node_meter_is_due(&w.nm, w.now + 3600 * SEC));
+    assert_false(node_meter_is_due(&w.nm, w.now + 15 * SEC - 1));
+    assert_true(node_meter_is_due(&w.nm, w.now + 15 * SEC));
 }
 
 static void test_nothing_new_is_not_written(void **state)

@@ -42,9 +42,7 @@ static const char *path_of(const char *dir, const char *file, char buf[static PA
 void state_deinit(struct state *st)
 {
     snapshot_deinit(&st->snapshot);
-    secret_wipe(&st->secret, sizeof(st->secret));
-    secret_wipe(&st->hub_api, sizeof(st->hub_api)); /* a proxy's password */
-    *st = (struct state)STATE_NULL;
+    secret_wipe(st, sizeof(*st)); /* its key, and a proxy's password */
 }
 
 int state_check_interface(const char *name, struct err *e)

@@ -48,6 +48,10 @@ static struct state make_state(void)
         .accepts = SUBNETS_ACCEPT_ALL,
         .listen_port = 51821,
         .n_given = 2,
+        .machine = {.id = "0123456789abcdef",
+            .cards = {"c000000000000001", "c000000000000002"},
+            .n_cards = 2},
+        .has_machine = true,
         .hub_api = {.n_api = 2, .pin = {{1, 2, 3}}}};
     struct object self = sample_node(2);
 
@@ -97,6 +101,10 @@ static void test_all_of_it_comes_back(void **state)
     assert_string_equal(is.hub_api.api[1], "hub.example.org:8443");
     assert_memory_equal(&is.hub_api.pin, &st.hub_api.pin, sizeof(st.hub_api.pin));
     assert_string_equal(is.hub_api.proxy, "http://proxy:3128");
+    assert_true(is.has_machine);
+    assert_string_equal(is.machine.id, "0123456789abcdef");
+    assert_int_equal(is.machine.n_cards, 2);
+    assert_string_equal(is.machine.cards[1], "c000000000000002");
     /* Of the network what is needed to reach the hub. */
     assert_string_equal(is.snapshot.self, "n2");
     assert_int_equal(is.snapshot.nodes.n, 2);
@@ -107,9 +115,12 @@ static void test_all_of_it_comes_back(void **state)
 
 static void test_a_node_that_has_asked_for_nothing(void **state)
 {
+    static const char *const absent[] = {"hubPin", "proxy", "machine"};
     struct state st = make_state();
     struct state is = STATE_NULL;
+    json_t *json;
 
+    st.has_machine = false;
     st.hub_api = (struct state_hub_api){.n_api = 0};
     st.n_given = 0;
     st.listen_port = 0;
@@ -124,8 +135,15 @@ static void test_a_node_that_has_asked_for_nothing(void **state)
     assert_int_equal(is.routes.n, 0);
     assert_false(is.wants_relay || is.keeps_sources);
     assert_true(is.keeps_hosts && is.answers_dns);
+    assert_false(is.has_machine);
+    assert_int_equal(is.listen_port, 0);
     state_deinit(&is);
     state_deinit(&st);
+    json = json_load_file(path, 0, NULL);
+    for (size_t i = 0; i < sizeof(absent) / sizeof(*absent); i++)
+        assert_null(json_object_get(json, absent[i]));
+    assert_int_equal(json_array_size(json_object_get(json, "hubApi")), 0);
+    json_decref(json);
 }
 
 /* The file with one field changed, which is taken; NULL: without it. */
@@ -151,7 +169,8 @@ static void refuses(const char *field, json_t *value, const char *words)
     write_well(&st);
     state_deinit(&st);
     change(field, value);
-    assert_true(state_read(&is, dir, &e) < 0);
+    assert_int_equal(state_read(&is, dir, &e), -EINVAL);
+    assert_memory_equal(&is, &(struct state)STATE_NULL, sizeof(is));
     if (!strstr(e.text, words) || !strstr(e.text, path))
         fail_msg("\"%s\", and not \"%s\"", e.text, words);
 }
@@ -160,7 +179,11 @@ static void test_fields_that_are_damaged(void **state)
 {
     refuses("privateKey", json_string("short"), "\"privateKey\" is not a key");
     refuses("privateKey", NULL, "\"privateKey\"");
-    refuses("interface", json_string("a/b"), "a/b");
+    refuses("interface", json_string("a/b"), "interface \"a/b\" is not a name");
+    refuses("interface", json_string("sixteen-letters!"), "\"interface\"");
+    refuses("interface", NULL, "\"interface\"");
+    refuses("engine", NULL, "\"engine\"");
+    refuses("machine", json_integer(7), "\"machine\"");
     refuses("engine", json_string("steam"), "steam");
     refuses("hubApi", json_pack("[s]", "nowhere"), "\"hubApi\" is not a list of HOST:PORT");
     refuses("hubApi", json_pack("[i]", 7), "\"hubApi\" is not a list of HOST:PORT");
@@ -172,7 +195,13 @@ static void test_fields_that_are_damaged(void **state)
     refuses(
         "endpoints", json_pack("[s]", "x"), "\"x\" is no endpoint: an address, or ADDRESS:PORT");
     refuses("listenPort", json_integer(65536), "\"listenPort\"");
+    refuses("listenPort", json_integer(-1), "\"listenPort\"");
+    refuses("endpoints",
+        json_pack(
+            "[s, s, s, s, s]", "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"),
+        "\"endpoints\"");
     refuses("joined", NULL, "\"joined\"");
+    refuses("joined", json_object(), "node.json: the snapshot: ");
 }
 
 /* A node.json that was copied together from two. */

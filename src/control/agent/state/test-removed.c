@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,7 @@ static void check_kept(const char *reason, size_t len)
     struct removed got;
     struct err e = ERR_NULL;
     char text[REMOVED_TEXT_MAX];
+    char words[REMOVED_TEXT_MAX];
 
     removed_set_reason(&rm, reason);
     if (removed_write(&rm, dir, &e) != 0)
@@ -57,7 +60,15 @@ static void check_kept(const char *reason, size_t len)
     assert_int_equal(removed_read(&got, dir, NULL), 0);
     assert_int_equal(strlen(got.reason), len);
     assert_memory_equal(got.reason, reason, len);
-    assert_non_null(strstr(removed_explain(&got, text), "1970-01-01 00:00:07 UTC"));
+    assert_string_equal(got.node, "n2");
+    assert_string_equal(got.network, "default");
+    assert_string_equal(got.socket_path, "/run/a.sock");
+    assert_int_equal(got.at, 7);
+    (void)snprintf(words, sizeof(words),
+        "this node, \"n2\", was removed from the network default by its hub on "
+        "1970-01-01 00:00:07 UTC%s%s",
+        len > 0 ? ": " : "", got.reason);
+    assert_string_equal(removed_explain(&got, text), words);
 }
 
 /* Half a character would not be JSON, and nothing would be kept at all. */
@@ -75,11 +86,47 @@ static void test_cut_between_characters(void **state)
     check_kept(reason, REMOVED_REASON_MAX);
 }
 
+/* A time that no calendar has is left out. */
+static void test_a_time_without_a_date(void **state)
+{
+    const struct removed rm = {.node = "n2", .network = "default", .at = INT64_MAX};
+    char text[REMOVED_TEXT_MAX];
+
+    assert_string_equal(removed_explain(&rm, text),
+        "this node, \"n2\", was removed from the network default by its hub");
+}
+
+static void test_a_damaged_file(void **state)
+{
+    static const char whole[] = "{\"node\": \"n2\", \"network\": \"default\", \"reason\": \"\", "
+                                "\"socket\": \"/a\", \"at\": 0}";
+    static const char *const fields[] = {"node", "network", "reason", "socket", "at"};
+    struct removed rm = {.node = "untouched"};
+    struct err e = ERR_NULL;
+    char path[96];
+
+    (void)snprintf(path, sizeof(path), "%s/removed.json", dir);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        json_t *json = json_loads(whole, 0, NULL);
+
+        (void)json_object_del(json, fields[i]);
+        assert_int_equal(json_dump_file(json, path, 0), 0);
+        json_decref(json);
+        assert_int_equal(removed_read(&rm, dir, &e), -EINVAL);
+        if (!strstr(err_text(&e), path) || !strstr(err_text(&e), fields[i]))
+            fail_msg("%s", err_text(&e));
+        assert_string_equal(rm.node, "untouched");
+    }
+    assert_int_equal(removed_write(&rm, "/proc/weft", &e), -ENOENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_absent, enter, leave),
         cmocka_unit_test_setup_teardown(test_cut_between_characters, enter, leave),
+        cmocka_unit_test(test_a_time_without_a_date),
+        cmocka_unit_test_setup_teardown(test_a_damaged_file, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

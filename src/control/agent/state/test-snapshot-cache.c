@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -43,7 +44,10 @@ static int enter(void **state)
     assert_non_null(mkdtemp(w.dir));
     (void)snprintf(w.path, sizeof(w.path), "%s/snapshot.json", w.dir);
     w.state.snapshot = sample_snapshot(2, 2);
+    w.cache = (struct snapshot_cache){.saved_at = 7, .is_damaged = true};
     assert_int_equal(snapshot_cache_load(&w.cache, w.dir, &w.state, &w.snapshot, NULL), 0);
+    assert_false(w.cache.is_damaged);
+    assert_int_equal(w.cache.saved_at, 0);
     *state = &w;
     return 0;
 }
@@ -120,6 +124,21 @@ static void test_the_next_start_begins_with_it(void **state)
     assert_non_null(snapshot_find_node(&w->snapshot, "n4"));
 }
 
+/* It is planned again when the disk took nothing. */
+static void test_a_write_that_fails(void **state)
+{
+    struct world *w = *state;
+
+    assert_int_equal(mkdir(w->path, 0700), 0);
+    snapshot_cache_save(&w->cache, &w->snapshot, 100 * SEC);
+    assert_int_equal(w->cache.due_at, 130 * SEC);
+    assert_int_equal(rmdir(w->path), 0);
+    snapshot_cache_save(&w->cache, &w->snapshot, 130 * SEC);
+    assert_true(w->cache.due_at == NSEC_NEVER);
+    assert_int_equal(w->cache.saved_at, 130 * SEC);
+    assert_int_equal(access(w->path, F_OK), 0);
+}
+
 /* It was copied from another machine; it is neither believed nor overwritten. */
 static void test_a_snapshot_of_another_node(void **state)
 {
@@ -130,8 +149,12 @@ static void test_a_snapshot_of_another_node(void **state)
     snapshot_deinit(&other);
     load(w);
     assert_string_equal(w->snapshot.self, "n2");
+    assert_int_equal(w->snapshot.nodes.n, 2);
     assert_true(w->cache.is_damaged);
+    snapshot_cache_on_change(&w->cache, false, 199 * SEC);
     snapshot_cache_save(&w->cache, &w->snapshot, 200 * SEC);
+    assert_true(w->cache.due_at == NSEC_NEVER);
+    assert_int_equal(w->cache.saved_at, 0);
     assert_int_equal(state_read_snapshot(&other, w->dir, NULL), 0);
     assert_string_equal(other.self, "n3");
     snapshot_deinit(&other);
@@ -165,6 +188,36 @@ static void assert_refused(struct world *w, struct watch_event *ev, const char *
     if (why && !strstr(e.text, why))
         fail_msg("\"%s\" does not say \"%s\"", e.text, why);
     watch_event_deinit(ev);
+}
+
+/* What is said of this node is about it, with its own key. */
+static void test_this_node(void **state)
+{
+    struct world *w = *state;
+    struct watch_event all = {.kind = WATCH_EVENT_SNAPSHOT, .snapshot = sample_snapshot(4, 3)};
+    struct watch_event ev = {.kind = WATCH_EVENT_PUT, .object = sample_node(2)};
+
+    assert_refused(
+        w, &all, "they are about \"n3\" in \"default\", and this is \"n2\" in \"default\"");
+    assert_refused(w, &ev, NULL);
+    ev = (struct watch_event){.kind = WATCH_EVENT_PUT, .object = sample_node(2)};
+    (void)snprintf(ev.object.node.meta.network, sizeof(ev.object.node.meta.network), "other");
+    assert_refused(w, &ev, "they are about \"n2\" in \"other\", and this is \"n2\" in \"default\"");
+    ev = (struct watch_event){.kind = WATCH_EVENT_PUT, .object = sample_node(2)};
+    ev.object.node.key = sample_key(9);
+    assert_refused(w, &ev, "they give \"n2\" another key than it has");
+    ev = (struct watch_event){.kind = WATCH_EVENT_PUT, .object = sample_node(2)};
+    assert_int_equal(ip_addr_parse(&ev.object.node.address4, "8.8.8.8", NULL), 0);
+    assert_refused(w, &ev, "they give \"n2\" the addresses 8.8.8.8 and ");
+    /* Another node may get another key, and an edge has no addresses. */
+    ev = (struct watch_event){.kind = WATCH_EVENT_PUT, .object = sample_node(3)};
+    ev.object.node.key = sample_key(9);
+    assert_refused(w, &ev, NULL);
+    ev = (struct watch_event){
+        .kind = WATCH_EVENT_PUT, .object = sample_edge(2, 3, EDGE_PATH_DIRECT)};
+    assert_refused(w, &ev, NULL);
+    ev = (struct watch_event){.kind = WATCH_EVENT_DELETE, .deleted = {.kind = &node_kind}};
+    assert_refused(w, &ev, NULL);
 }
 
 /* Whoever says who is in the network cannot draw traffic for addresses that it did not have. */
@@ -232,7 +285,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_flood_of_changes, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_change_does_not_wait_for_status, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_next_start_begins_with_it, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_write_that_fails, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_snapshot_of_another_node, enter, leave),
+        cmocka_unit_test_setup_teardown(test_this_node, enter, leave),
         cmocka_unit_test_setup_teardown(test_blocks_are_those_of_the_join, enter, leave),
         cmocka_unit_test_setup_teardown(test_kept_blocks_of_an_earlier_version, enter, leave),
     };

@@ -296,8 +296,8 @@ static enum resource_step decide(struct projection_item *item, enum resource_yie
         free(item->refused);
         item->refused = NULL;
     }
-    if (item->has_to_mark && item->seen.is_there && !item->seen.is_deleting &&
-        strcmp(item->seen.hash, item->asked) == 0 && strcmp(item->seen.done, item->asked) != 0) {
+    if (item->has_to_mark && !item->seen.is_deleting && strcmp(item->seen.hash, item->asked) == 0 &&
+        strcmp(item->seen.done, item->asked) != 0) {
         *ret_yield = RESOURCE_YIELD_ALL;
         return RESOURCE_APPLY;
     }
@@ -343,7 +343,7 @@ bool projection_next(struct projection *p, nsec_t now, struct projection_step *r
         list_remove(&item->status_due);
         if (!item->seen.is_there || item->seen.is_deleting)
             continue;
-        if (!item->want.spec && list_is_empty(&item->due))
+        if (!item->want.spec)
             wait_until(p, item, now + ASK_AGAIN);
         if (needs_status(item))
             list_add_tail(&p->status_due, &item->status_due);

@@ -1,7 +1,6 @@
 /*
  * test-resources.c - what is a projection and what is a wish, what is applied of a spec of which
- * others own fields, whose part of a status is whose, who leads, and that two sides which agree are
- * left alone.
+ * others own fields, and whose part of a status is whose.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,14 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <errno.h>
 
-#include "hub/resources/projection.h"
 #include "hub/resources/resource.h"
-#include "hub/resources/resource_api.h"
-
-#define EDGE "default.a--b"
-
-/* ---- objects and resources of an edge -------------------------------------------------------- */
+#include "test/support/edge_resource.h"
 
 static json_t *parse(const char *text)
 {
@@ -28,26 +23,163 @@ static json_t *parse(const char *text)
     return json;
 }
 
-static json_t *object(const char *path, int revision)
+/* @taken is that. */
+static void assert_json(json_t *taken, const char *expected)
 {
-    return json_pack("{s:s, s:{s:s, s:s, s:i}, s:{s:[s, s], s:s}}", "kind", "MeshEdge", "metadata",
-        "name", "a--b", "network", "default", "resourceVersion", revision, "spec", "nodes", "a",
-        "b", "path", path);
+    json_t *wanted = json_loads(expected, JSON_DECODE_ANY, NULL);
+    char *text = json_dumps(taken, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    assert_non_null(wanted);
+    if (!json_equal(taken, wanted))
+        fail_msg("%s, not %s", text ? text : "nothing", expected);
+    free(text);
+    json_decref(wanted);
+    json_decref(taken);
 }
 
-/* A resource as the API server would send it. Annotations: NULL: none; what was dealt with is the
- * hub's own. */
-static json_t *resource(
-    const char *path, const char *version, const char *done, const char *revision)
-{
-    json_t *json =
-        json_pack("{s:{s:s, s:s, s:s, s:i, s:{s:s*, s:s*, s:s*}, s:[s]}, s:{s:[s, s], s:s}}",
-            "metadata", "name", EDGE, "resourceVersion", version, "uid", "u", "generation", 1,
-            "annotations", RESOURCE_SPEC, done, KUBE_SPEC_ACCEPTED, done, KUBE_SPEC_REVISION,
-            revision, "finalizers", RESOURCE_FINALIZER, "spec", "nodes", "a", "b", "path", path);
+/* ---- names ----------------------------------------------------------------------------------- */
 
-    assert_non_null(json);
-    return json;
+static void test_names(void **state)
+{
+    static const struct {
+        const struct object_kind *kind;
+        const char *text;
+        const char *network; /* NULL: it is none */
+        const char *name;
+    } cases[] = {
+        {&network_kind, "default", "default", "default"},
+        {&network_kind, "", NULL, NULL},
+        {&network_kind, "a.b", NULL, NULL},
+        {&node_kind, "default.a", "default", "a"},
+        {&node_kind, "default.a.b", "default", "a.b"},
+        {&node_kind, "", NULL, NULL},
+        {&node_kind, ".a", NULL, NULL},
+        {&node_kind, "default", NULL, NULL},
+        {&node_kind, "default.", NULL, NULL},
+        {&node_kind, "de fault.a", NULL, NULL},
+        {&mesh_edge_kind, "default.a--b", "default", "a--b"},
+    };
+    char longest[RESOURCE_NAME_MAX + 2];
+    char text[RESOURCE_NAME_MAX + 1];
+    char network[NAME_MAX_LEN + 1];
+    char name[OBJECT_NAME_MAX + 1];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        memset(network, '?', sizeof(network));
+        memset(name, '?', sizeof(name));
+        if (resource_name_parse(cases[i].kind, cases[i].text, network, name) !=
+            (cases[i].network != NULL))
+            fail_msg("\"%s\"", cases[i].text);
+        if (!cases[i].network) {
+            assert_int_equal(network[0], '?');
+            assert_int_equal(name[0], '?');
+            continue;
+        }
+        assert_string_equal(network, cases[i].network);
+        assert_string_equal(name, cases[i].name);
+        assert_string_equal(
+            resource_name(text, cases[i].kind, cases[i].network, cases[i].name), cases[i].text);
+    }
+    /* The longest there is, and with a byte more in either part. */
+    memset(longest, 'n', sizeof(longest));
+    longest[NAME_MAX_LEN] = '.';
+    longest[RESOURCE_NAME_MAX] = '\0';
+    assert_true(resource_name_parse(&mesh_edge_kind, longest, network, name));
+    assert_int_equal(strlen(network), NAME_MAX_LEN);
+    assert_int_equal(strlen(name), OBJECT_NAME_MAX);
+    longest[RESOURCE_NAME_MAX] = 'n';
+    longest[RESOURCE_NAME_MAX + 1] = '\0';
+    assert_false(resource_name_parse(&mesh_edge_kind, longest, network, name));
+    longest[NAME_MAX_LEN] = 'n';
+    longest[NAME_MAX_LEN + 1] = '.';
+    assert_false(resource_name_parse(&mesh_edge_kind, longest, network, name));
+}
+
+/* ---- what the API server has ------------------------------------------------------------------
+ */
+
+static void test_what_the_hub_has(void **state)
+{
+    struct resource_want w = {.spec = NULL};
+    char hash[RESOURCE_HASH_MAX];
+    json_t *o = edge_object("off", 5);
+
+    edge_hash("off", hash);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(resource_want_set(&w, &mesh_edge_kind, o), 0);
+        assert_int_equal(w.revision, 5);
+        assert_string_equal(w.hash, hash);
+        assert_true(json_equal(w.spec, json_object_get(o, "spec")));
+    }
+    assert_int_equal(resource_want_set(&w, &mesh_edge_kind, NULL), 0);
+    assert_null(w.spec);
+    assert_int_equal(w.revision, 0);
+    assert_string_equal(w.hash, "");
+    /* What has no name, or no spec, cannot be applied. */
+    (void)json_object_del(json_object_get(o, "metadata"), "name");
+    assert_int_not_equal(resource_want_set(&w, &mesh_edge_kind, o), 0);
+    (void)json_object_set_new(json_object_get(o, "metadata"), "name", json_string("a--b"));
+    (void)json_object_del(o, "spec");
+    assert_int_not_equal(resource_want_set(&w, &mesh_edge_kind, o), 0);
+    resource_want_deinit(&w);
+    json_decref(o);
+}
+
+/* Everything of a resource as it came that somebody decides by. */
+static void test_what_is_seen(void **state)
+{
+    json_t *r = edge_resource("off", "9", "0123456789abcdef", "42");
+    json_t *meta = json_object_get(r, "metadata");
+    struct resource_seen s = {.is_there = false};
+    char hash[RESOURCE_HASH_MAX];
+    char digest[RESOURCE_HASH_MAX];
+    json_t *one;
+
+    (void)json_object_set_new(meta, "generation", json_integer(7));
+    (void)json_object_set_new(meta, "finalizers", parse("[7, \"x\", \"weft.dev/hub\", \"y\"]"));
+    (void)json_object_set_new(
+        r, "status", parse("{\"hub\":{\"state\":\"up\"},\"conditions\":[{\"type\":\"T\"}]}"));
+    edge_hash("off", hash);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, r), 0);
+    assert_true(s.is_there && s.has_finalizer);
+    assert_false(s.is_deleting);
+    assert_int_equal(s.generation, 7);
+    assert_string_equal(s.version, "9");
+    assert_string_equal(s.uid, "u");
+    assert_string_equal(s.hash, hash);
+    assert_string_equal(s.done, "0123456789abcdef");
+    assert_string_equal(s.revision, "42");
+    assert_string_equal(s.accepted, "0123456789abcdef");
+    assert_string_equal(s.by, "");
+    assert_true(json_equal(s.spec, json_object_get(r, "spec")));
+    assert_null(s.others);
+    assert_null(s.finalizers);
+    one = json_pack("{s:s}", "state", "up");
+    resource_status_hash(digest, one);
+    json_decref(one);
+    /* Of its status the conditions are kept, and of the rest what tells whether it is another. */
+    one = json_pack("{s:s, s:[{s:s}]}", "hub", digest, "conditions", "type", "T");
+    assert_true(json_equal(s.status, one));
+    json_decref(one);
+    /* What else holds a resource that is being deleted is left as it is. */
+    (void)json_object_set_new(meta, "deletionTimestamp", json_string("now"));
+    assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, r), 0);
+    assert_true(s.is_deleting && s.has_finalizer);
+    assert_json(json_incref(s.finalizers), "[7, \"x\", \"y\"]");
+    (void)json_object_set_new(meta, "finalizers", parse("[\"x\"]"));
+    (void)json_object_set_new(r, "status", json_integer(7));
+    (void)json_object_del(meta, "uid");
+    (void)json_object_del(meta, "annotations");
+    assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, r), 0);
+    assert_false(s.has_finalizer);
+    assert_null(s.status);
+    assert_string_equal(s.uid, "");
+    assert_string_equal(s.done, "");
+    assert_string_equal(s.revision, "");
+    assert_string_equal(s.accepted, "");
+    resource_seen_deinit(&s);
+    json_decref(r);
 }
 
 static void set_owner(json_t *resource, const char *manager, const char *fields)
@@ -59,15 +191,98 @@ static void set_owner(json_t *resource, const char *manager, const char *fields)
         json_object_get(resource, "metadata"), "managedFields", json_pack("[o]", entry));
 }
 
-static void hash_of(const char *path, char ret[static RESOURCE_HASH_MAX])
+/* A resource without a version, a name or a spec is none, and nothing of the last one is left. */
+static void test_what_is_no_resource(void **state)
 {
-    struct resource_want w = {.spec = NULL};
-    json_t *o = object(path, 1);
+    static const char *const needed[] = {"resourceVersion", "name", "spec"};
 
-    assert_int_equal(resource_want_set(&w, &mesh_edge_kind, o), 0);
-    memcpy(ret, w.hash, RESOURCE_HASH_MAX);
-    resource_want_deinit(&w);
-    json_decref(o);
+    for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
+        json_t *r = edge_resource("off", "9", NULL, NULL);
+        struct resource_seen s = {.is_there = false};
+        const struct resource_seen empty = {.is_there = false};
+
+        assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, r), 0);
+        (void)json_object_del(json_object_get(r, "metadata"), needed[i]);
+        (void)json_object_del(r, needed[i]);
+        assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, r), -EINVAL);
+        assert_memory_equal(&s, &empty, sizeof(s));
+        json_decref(r);
+    }
+}
+
+/* The spec is kept where it is a wish, where others own fields of it, and where the hub has none.
+ */
+static void test_when_the_spec_is_kept(void **state)
+{
+    static const struct {
+        const char *done;
+        const char *revision;
+        const char *owned;
+        bool is_kept;
+    } cases[] = {
+        {"auto", "5", NULL, false},
+        {"auto", "none", NULL, true},
+        {"off", "5", NULL, true},
+        {NULL, NULL, NULL, true},
+        {"auto", "5", "{\"f:path\":{}}", true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct resource_seen s = {.is_there = false};
+        char done[RESOURCE_HASH_MAX];
+        json_t *r;
+
+        if (cases[i].done)
+            edge_hash(cases[i].done, done);
+        r = edge_resource("auto", "9", cases[i].done ? done : NULL, cases[i].revision);
+        if (cases[i].owned)
+            set_owner(r, "kubectl", cases[i].owned);
+        assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, r), 0);
+        if ((s.spec != NULL) != cases[i].is_kept)
+            fail_msg("row %zu", i);
+        resource_seen_deinit(&s);
+        json_decref(r);
+    }
+}
+
+/* The fields of all other managers together, and who of them wrote last. */
+static void test_owners(void **state)
+{
+    static const struct {
+        const char *managed; /* JSON */
+        const char *others;  /* likewise; NULL: none */
+        const char *by;
+    } cases[] = {
+        {"[{\"manager\":\"weft-hub\",\"time\":\"1\",\"fieldsV1\":{\"f:spec\":{\"f:path\":{}}}}]",
+            NULL, ""},
+        {"[{\"manager\":\"kubectl\",\"time\":\"1\",\"fieldsV1\":{\"f:status\":{}}},"
+         "{\"time\":\"1\",\"fieldsV1\":{\"f:spec\":{\"f:path\":{}}}}]",
+            NULL, ""},
+        {"[{\"manager\":\"a\",\"time\":\"2\",\"fieldsV1\":{\"f:spec\":{\"f:l\":{\"f:x\":{}}}}},"
+         "{\"manager\":\"b\",\"time\":\"1\",\"fieldsV1\":{\"f:spec\":{\"f:l\":{\"f:y\":{}},"
+         "\"f:path\":{}}}},"
+         "{\"manager\":\"c\",\"fieldsV1\":{\"f:spec\":{\"f:nodes\":{}}}}]",
+            "{\"f:l\":{\"f:x\":{},\"f:y\":{}},\"f:path\":{},\"f:nodes\":{}}", "a"},
+        {"[{\"manager\":\"a\",\"time\":\"2\",\"fieldsV1\":{\"f:spec\":{\"f:path\":{}}}},"
+         "{\"manager\":\"b\",\"time\":\"2\",\"fieldsV1\":{\"f:spec\":{\"f:path\":{}}}}]",
+            "{\"f:path\":{}}", "b"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        json_t *r = edge_resource("auto", "9", NULL, NULL);
+        struct resource_seen s = {.is_there = false};
+
+        (void)json_object_set_new(
+            json_object_get(r, "metadata"), "managedFields", parse(cases[i].managed));
+        assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, r), 0);
+        if (cases[i].others)
+            assert_json(json_incref(s.others), cases[i].others);
+        else
+            assert_null(s.others);
+        assert_string_equal(s.by, cases[i].by);
+        resource_seen_deinit(&s);
+        json_decref(r);
+    }
 }
 
 /* ---- deciding -------------------------------------------------------------------------------- */
@@ -79,6 +294,8 @@ struct decision {
     const char *revision; /* and at which revision; NULL: none */
     bool is_deleting;
     enum resource_step step;
+    bool is_free; /* it has no finalizer of the hub's */
+    bool is_kept; /* the hub has refused to remove the object */
 };
 
 static const struct decision decisions[] = {
@@ -102,6 +319,10 @@ static const struct decision decisions[] = {
     /* Somebody deletes it; the hub has done so. */
     {"auto", "auto", "auto", "5", true, RESOURCE_ASK_REMOVE},
     {NULL, "auto", "auto", "5", true, RESOURCE_RELEASE},
+    {"auto", "auto", "auto", "5", true, RESOURCE_RELEASE, .is_kept = true},
+    /* What holds it is not the hub's any more; or not yet. */
+    {"auto", "auto", "auto", "5", true, RESOURCE_NOTHING, .is_free = true},
+    {"auto", "auto", "auto", "5", false, RESOURCE_APPLY, .is_free = true},
 };
 
 static void test_decide(void **state)
@@ -110,23 +331,26 @@ static void test_decide(void **state)
         const struct decision *d = &decisions[i];
         struct resource_want w = {.spec = NULL};
         struct resource_seen s = {.is_there = false};
-        json_t *have = d->have ? object(d->have, 5) : NULL;
+        json_t *have = d->have ? edge_object(d->have, 5) : NULL;
         char done[RESOURCE_HASH_MAX] = "";
         json_t *there;
 
         assert_int_equal(resource_want_set(&w, &mesh_edge_kind, have), 0);
         if (d->done)
-            hash_of(d->done, done);
+            edge_hash(d->done, done);
         if (d->there) {
-            there = resource(d->there, "9", d->done ? done : NULL, d->revision);
+            there = edge_resource(d->there, "9", d->done ? done : NULL, d->revision);
             if (d->is_deleting)
                 (void)json_object_set_new(
                     json_object_get(there, "metadata"), "deletionTimestamp", json_string("now"));
+            if (d->is_free)
+                (void)json_object_del(json_object_get(there, "metadata"), "finalizers");
             assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
             json_decref(there);
         }
-        if (resource_decide(&w, &s, false) != d->step)
-            fail_msg("row %zu: %d, not %d", i, (int)resource_decide(&w, &s, false), (int)d->step);
+        if (resource_decide(&w, &s, d->is_kept) != d->step)
+            fail_msg(
+                "row %zu: %d, not %d", i, (int)resource_decide(&w, &s, d->is_kept), (int)d->step);
         resource_want_deinit(&w);
         resource_seen_deinit(&s);
         json_decref(have);
@@ -140,24 +364,24 @@ static void test_the_hubs_own_is_named(void **state)
     struct resource_want w = {.spec = NULL};
     struct resource_seen s = {.is_there = false};
     char hash[RESOURCE_HASH_MAX];
-    json_t *have = object("auto", 5);
+    json_t *have = edge_object("auto", 5);
     json_t *there;
     json_t *body;
     bool clash;
 
-    hash_of("auto", hash);
+    edge_hash("auto", hash);
     assert_int_equal(resource_want_set(&w, &mesh_edge_kind, have), 0);
-    there = resource("auto", "9", hash, "5");
+    there = edge_resource("auto", "9", hash, "5");
     (void)json_object_del(
         json_object_get(json_object_get(there, "metadata"), "annotations"), KUBE_SPEC_ACCEPTED);
     assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
     assert_int_equal(resource_decide(&w, &s, false), RESOURCE_APPLY);
     json_decref(there);
 
-    there = resource("off", "9", NULL, "5");
+    there = edge_resource("off", "9", NULL, "5");
     set_owner(there, "kubectl", "{\"f:path\":{}}");
     assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
-    body = resource_apply(&mesh_edge_kind, EDGE, &w, &s, RESOURCE_YIELD_ALL, &clash);
+    body = resource_apply(&mesh_edge_kind, EDGE_RESOURCE, &w, &s, RESOURCE_YIELD_ALL, &clash);
     assert_true(clash);
     assert_string_equal(
         json_string_value(json_object_get(
@@ -173,13 +397,13 @@ static void test_the_hubs_own_is_named(void **state)
 /* A field that has its default is as good as none. */
 static void test_defaults_are_no_wish(void **state)
 {
-    json_t *there = resource("auto", "9", NULL, NULL);
+    json_t *there = edge_resource("auto", "9", NULL, NULL);
     struct resource_seen s = {.is_there = false};
     char hash[RESOURCE_HASH_MAX];
 
     (void)json_object_del(json_object_get(there, "spec"), "path");
     assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
-    hash_of("auto", hash);
+    edge_hash("auto", hash);
     assert_string_equal(s.hash, hash);
     resource_seen_deinit(&s);
     json_decref(there);
@@ -187,20 +411,31 @@ static void test_defaults_are_no_wish(void **state)
 
 static void test_a_wish_names_its_revision(void **state)
 {
-    json_t *there = resource("off", "9", "0123456789abcdef", "42");
+    static const struct {
+        const char *text;
+        const char *number; /* as JSON; NULL: none */
+    } revisions[] = {{"42", "42"}, {"none", NULL}, {"0", NULL}, {"1", "1"},
+        {"9223372036854775806", "9223372036854775806"}, {"9223372036854775807", NULL}};
     struct resource_seen s = {.is_there = false};
-    json_t *wanted;
+    char expected[256];
 
-    assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
-    wanted = resource_request(&mesh_edge_kind, "default", "a--b", &s);
-    assert_int_equal(
-        json_integer_value(json_object_get(json_object_get(wanted, "metadata"), "resourceVersion")),
-        42);
-    assert_string_equal(
-        json_string_value(json_object_get(json_object_get(wanted, "spec"), "path")), "off");
-    json_decref(wanted);
+    for (size_t i = 0; i < sizeof(revisions) / sizeof(*revisions); i++) {
+        const char *number = revisions[i].number;
+        json_t *there = edge_resource("off", "9", "0123456789abcdef", revisions[i].text);
+
+        assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
+        json_decref(there);
+        (void)snprintf(expected, sizeof(expected),
+            "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\",\"network\":\"default\"%s%s},"
+            "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"off\"}}",
+            number ? ",\"resourceVersion\":" : "", number ? number : "");
+        assert_json(resource_request(&mesh_edge_kind, "default", "a--b", &s), expected);
+    }
+    /* A network is in none. */
+    assert_json(resource_request(&network_kind, "default", "default", &s),
+        "{\"kind\":\"Network\",\"metadata\":{\"name\":\"default\"},"
+        "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"off\"}}");
     resource_seen_deinit(&s);
-    json_decref(there);
 }
 
 /* ---- applying -------------------------------------------------------------------------------- */
@@ -212,15 +447,15 @@ static const char *applied_path(const char *have, const char *there, const char 
     static char text[16];
     struct resource_want w = {.spec = NULL};
     struct resource_seen s = {.is_there = false};
-    json_t *o = object(have, 6);
-    json_t *r = resource(there, "9", NULL, NULL);
+    json_t *o = edge_object(have, 6);
+    json_t *r = edge_resource(there, "9", NULL, NULL);
     const char *path;
     json_t *body;
 
     set_owner(r, owned ? "kubectl" : RESOURCE_MANAGER, owned ? owned : "{\"f:path\":{}}");
     assert_int_equal(resource_want_set(&w, &mesh_edge_kind, o), 0);
     assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, r), 0);
-    body = resource_apply(&mesh_edge_kind, EDGE, &w, &s, yield, ret_clash);
+    body = resource_apply(&mesh_edge_kind, EDGE_RESOURCE, &w, &s, yield, ret_clash);
     path = json_string_value(json_object_get(json_object_get(body, "spec"), "path"));
     (void)snprintf(text, sizeof(text), "%s", path ? path : "-");
     json_decref(body);
@@ -229,6 +464,50 @@ static const char *applied_path(const char *have, const char *there, const char 
     resource_want_deinit(&w);
     resource_seen_deinit(&s);
     return text;
+}
+
+/* The whole request: of what is there, of a new one, and of a wish that the hub has refused. */
+static void test_the_whole_body(void **state)
+{
+    json_t *there = edge_resource("auto", "9", NULL, NULL);
+    struct resource_want w = {.spec = NULL};
+    struct resource_seen s = {.is_there = false};
+    json_t *o = edge_object("off", 6);
+    char hash[2][RESOURCE_HASH_MAX];
+    char expected[640];
+    bool clash;
+
+    edge_hash("off", hash[0]);
+    edge_hash("auto", hash[1]);
+    assert_int_equal(resource_want_set(&w, &mesh_edge_kind, o), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        clash = true;
+        (void)snprintf(expected, sizeof(expected),
+            "{\"apiVersion\":\"weft.dev/v1alpha1\",\"kind\":\"MeshEdge\",\"metadata\":{"
+            "\"name\":\"default.a--b\",%s\"annotations\":{\"weft.dev/spec\":\"%s\","
+            "\"weft.dev/revision\":\"6\",\"weft.dev/accepted\":\"%s\"},"
+            "\"finalizers\":[\"weft.dev/hub\"]},"
+            "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"off\"}}",
+            i == 0 ? "" : "\"resourceVersion\":\"9\",", hash[0], hash[0]);
+        assert_json(
+            resource_apply(&mesh_edge_kind, EDGE_RESOURCE, &w, &s, RESOURCE_YIELD_SAME, &clash),
+            expected);
+        assert_false(clash);
+        assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
+    }
+    resource_want_deinit(&w);
+    clash = true;
+    (void)snprintf(expected, sizeof(expected),
+        "{\"apiVersion\":\"weft.dev/v1alpha1\",\"kind\":\"MeshEdge\",\"metadata\":{"
+        "\"name\":\"default.a--b\",\"resourceVersion\":\"9\","
+        "\"annotations\":{\"weft.dev/spec\":\"%s\",\"weft.dev/revision\":\"none\"}}}",
+        hash[1]);
+    assert_json(resource_apply(&mesh_edge_kind, EDGE_RESOURCE, &w, &s, RESOURCE_YIELD_ALL, &clash),
+        expected);
+    assert_false(clash);
+    resource_seen_deinit(&s);
+    json_decref(there);
+    json_decref(o);
 }
 
 static void test_fields_of_others(void **state)
@@ -246,41 +525,80 @@ static void test_fields_of_others(void **state)
     assert_true(clash);
 }
 
-/* A label that a person owns and the hub has not is not taken for done. */
+#define NODE_SPEC                                                                                  \
+    "\"publicKey\":\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\",\"address4\":\"10.77.0.2\","   \
+    "\"address6\":\"fd5a::2\""
+
+static const struct {
+    const char *what;
+    const char *have;    /* of the hub's spec, beside NODE_SPEC */
+    const char *there;   /* of the resource's */
+    const char *owned;   /* by a person */
+    const char *applied; /* in addition to NODE_SPEC */
+    enum resource_yield yield;
+    bool clash;
+} labels[] = {
+    {"a label that a person owns, and the hub has not, is not taken for done",
+        ",\"labels\":{\"rack\":\"7\"}", ",\"labels\":{\"gpu\":\"h100\"}",
+        "{\"f:labels\":{\".\":{},\"f:gpu\":{}}}", ",\"labels\":{\"rack\":\"7\"}",
+        RESOURCE_YIELD_SAME, true},
+    {"the hub has no labels at all", "", ",\"labels\":{\"gpu\":\"h100\"}",
+        "{\"f:labels\":{\".\":{},\"f:gpu\":{}}}", "", RESOURCE_YIELD_SAME, true},
+    {"all labels are a person's, who says the same", ",\"labels\":{\"rack\":\"7\"}",
+        ",\"labels\":{\"rack\":\"7\"}", "{\"f:labels\":{\"f:rack\":{}}}", "", RESOURCE_YIELD_SAME,
+        false},
+    {"one of two is", ",\"labels\":{\"rack\":\"7\",\"gpu\":\"h100\"}",
+        ",\"labels\":{\"rack\":\"7\",\"gpu\":\"h100\"}", "{\"f:labels\":{\"f:rack\":{}}}",
+        ",\"labels\":{\"gpu\":\"h100\"}", RESOURCE_YIELD_SAME, false},
+    {"a person owns the labels as a whole", ",\"labels\":{\"rack\":\"7\"}",
+        ",\"labels\":{\"rack\":\"8\"}", "{\"f:labels\":{\".\":{}}}", "", RESOURCE_YIELD_ALL, true},
+    {"which the API server refuses", ",\"labels\":{\"rack\":\"7\"}", ",\"labels\":{\"rack\":\"8\"}",
+        "{\"f:labels\":{\".\":{}}}", ",\"labels\":{\"rack\":\"7\"}", RESOURCE_YIELD_SAME, false},
+    {"a person owns a field that is not there any more", ",\"island\":\"x\"", "",
+        "{\"f:island\":{}}", ",\"island\":\"x\"", RESOURCE_YIELD_ALL, false},
+    {"of labels that are no object a person owns what is below", ",\"labels\":{\"rack\":\"7\"}",
+        ",\"labels\":\"7\"", "{\"f:labels\":{\"f:rack\":{}}}", ",\"labels\":{\"rack\":\"7\"}",
+        RESOURCE_YIELD_SAME, false},
+    {"what is empty is as good as none", ",\"island\":\"\",\"ephemeral\":false", "", "{}",
+        ",\"ephemeral\":false", RESOURCE_YIELD_SAME, false},
+    {"marks of managed fields name no field", ",\"island\":\"x\"", ",\"island\":\"x\"",
+        "{\".\":{},\"v:island\":{}}", ",\"island\":\"x\"", RESOURCE_YIELD_ALL, false},
+};
+
 static void test_labels_of_others(void **state)
 {
-    const char *spec = "\"publicKey\":\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\","
-                       "\"address4\":\"10.77.0.2\",\"address6\":\"fd5a::2\"";
-    struct resource_want w = {.spec = NULL};
-    struct resource_seen s = {.is_there = false};
-    char text[1024];
-    json_t *json;
-    json_t *body;
-    bool clash;
+    for (size_t i = 0; i < sizeof(labels) / sizeof(*labels); i++) {
+        struct resource_want w = {.spec = NULL};
+        struct resource_seen s = {.is_there = false};
+        char text[1024];
+        bool clash = !labels[i].clash;
+        json_t *json;
+        json_t *body;
 
-    (void)snprintf(text, sizeof(text),
-        "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"network\":\"default\"},"
-        "\"spec\":{%s,\"labels\":{\"rack\":\"7\"},\"island\":\"\",\"ephemeral\":false}}",
-        spec);
-    json = parse(text);
-    assert_int_equal(resource_want_set(&w, &node_kind, json), 0);
-    json_decref(json);
-    (void)snprintf(text, sizeof(text),
-        "{\"metadata\":{\"name\":\"default.a\",\"resourceVersion\":\"3\"},"
-        "\"spec\":{%s,\"labels\":{\"gpu\":\"h100\"}}}",
-        spec);
-    json = parse(text);
-    set_owner(json, "kubectl", "{\"f:labels\":{\"f:gpu\":{}}}");
-    assert_int_equal(resource_seen_set(&s, &node_kind, json), 0);
-    json_decref(json);
-    body = resource_apply(&node_kind, "default.a", &w, &s, RESOURCE_YIELD_SAME, &clash);
-    json = json_object_get(json_object_get(body, "spec"), "labels");
-    assert_string_equal(json_string_value(json_object_get(json, "rack")), "7");
-    assert_null(json_object_get(json, "gpu"));
-    assert_true(clash);
-    json_decref(body);
-    resource_want_deinit(&w);
-    resource_seen_deinit(&s);
+        (void)snprintf(text, sizeof(text),
+            "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"network\":\"default\"},"
+            "\"spec\":{" NODE_SPEC "%s}}",
+            labels[i].have);
+        json = parse(text);
+        assert_int_equal(resource_want_set(&w, &node_kind, json), 0);
+        json_decref(json);
+        (void)snprintf(text, sizeof(text),
+            "{\"metadata\":{\"name\":\"default.a\",\"resourceVersion\":\"3\"},"
+            "\"spec\":{" NODE_SPEC "%s}}",
+            labels[i].there);
+        json = parse(text);
+        set_owner(json, "kubectl", labels[i].owned);
+        assert_int_equal(resource_seen_set(&s, &node_kind, json), 0);
+        json_decref(json);
+        body = resource_apply(&node_kind, "default.a", &w, &s, labels[i].yield, &clash);
+        (void)snprintf(text, sizeof(text), "{" NODE_SPEC "%s}", labels[i].applied);
+        assert_json(json_incref(json_object_get(body, "spec")), text);
+        if (clash != labels[i].clash)
+            fail_msg("%s", labels[i].what);
+        json_decref(body);
+        resource_want_deinit(&w);
+        resource_seen_deinit(&s);
+    }
 }
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -293,7 +611,7 @@ static void test_parts(void **state)
     struct resource_part reply[RESOURCE_PARTS_MAX];
     json_t *status = parse("{\"agent/a\":{\"path\":\"direct\",\"handshakeAgeSeconds\":3},"
                            "\"probe/b\":{\"tunnel\":\"yes\"},\"hub\":{\"state\":\"idle\"}}");
-    size_t n = resource_parts(parts, &mesh_edge_kind, EDGE, status, NULL, &v);
+    size_t n = resource_parts(parts, &mesh_edge_kind, EDGE_RESOURCE, status, NULL, &v);
 
     assert_int_equal(n, 3);
     for (size_t i = 0; i < n; i++) {
@@ -304,12 +622,12 @@ static void test_parts(void **state)
     /* An older handshake is not worth a write, another path is. */
     (void)json_object_set_new(
         json_object_get(status, "agent/a"), "handshakeAgeSeconds", json_integer(90));
-    (void)resource_parts(reply, &mesh_edge_kind, EDGE, status, NULL, &v);
+    (void)resource_parts(reply, &mesh_edge_kind, EDGE_RESOURCE, status, NULL, &v);
     assert_string_equal(reply[0].hash, parts[0].hash);
     for (size_t i = 0; i < n; i++)
         resource_part_deinit(&reply[i]);
     (void)json_object_set_new(json_object_get(status, "agent/a"), "path", json_string("relay"));
-    (void)resource_parts(reply, &mesh_edge_kind, EDGE, status, NULL, &v);
+    (void)resource_parts(reply, &mesh_edge_kind, EDGE_RESOURCE, status, NULL, &v);
     assert_string_not_equal(reply[0].hash, parts[0].hash);
     for (size_t i = 0; i < n; i++) {
         resource_part_deinit(&reply[i]);
@@ -318,257 +636,152 @@ static void test_parts(void **state)
     json_decref(status);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+static const struct {
+    const struct object_kind *kind;
+    const char *name;
+    const char *status;
+    const char *seen;
+    const char *expected; /* {"MANAGER": its part}, but for the conditions */
+} statuses[] = {
+    {&network_kind, "default", "{\"nodes\":3,\"why\":\"\"}", "{}",
+        "{\"weft-hub-status\":{\"nodes\":3}}"},
+    {&node_kind, "default.a", "{\"nat\":\"none\",\"at\":[{\"x\":\"\",\"y\":1}]}", "{\"a/b\":\"\"}",
+        "{\"agent/a\":{\"nat\":\"none\",\"at\":[{\"y\":1}]},\"weft-hub-status\":{}}"},
+    {&node_kind, "default.a", "{}", "{}", "{\"weft-hub-status\":{}}"},
+    {&node_kind, "a", "{\"nat\":\"none\"}", "{}",
+        "{\"agent/a\":{\"nat\":\"none\"},\"weft-hub-status\":{}}"},
+    /* What somebody has said before and does not say any more is taken away. */
+    {&mesh_edge_kind, EDGE_RESOURCE, "{\"agent/a\":{\"x\":1},\"hub\":{\"state\":\"up\"}}",
+        "{\"agent/a\":\"h\",\"agent/b\":\"h\",\"hub\":\"h\",\"other\":\"h\"}",
+        "{\"agent/a\":{\"agent/a\":{\"x\":1}},\"agent/b\":{},"
+        "\"weft-hub-status\":{\"hub\":{\"state\":\"up\"}}}"},
+    /* No more than there is room for. */
+    {&mesh_edge_kind, EDGE_RESOURCE, "{\"a/1\":1,\"a/2\":2,\"a/3\":3,\"a/4\":4,\"a/5\":5}",
+        "{\"b/1\":\"h\"}",
+        "{\"a/1\":{\"a/1\":1},\"a/2\":{\"a/2\":2},\"a/3\":{\"a/3\":3},\"a/4\":{\"a/4\":4},"
+        "\"weft-hub-status\":{}}"},
+    {&mesh_edge_kind, EDGE_RESOURCE, "{\"a/1\":1,\"a/2\":2,\"a/3\":3}",
+        "{\"b/1\":\"h\",\"b/2\":\"h\"}",
+        "{\"a/1\":{\"a/1\":1},\"a/2\":{\"a/2\":2},\"a/3\":{\"a/3\":3},\"b/1\":{},"
+        "\"weft-hub-status\":{}}"},
+};
 
-static void begin(struct projection *p)
+/* Each writer's fields are a part of their own; texts that are empty are left out. */
+static void test_whose_part_is_whose(void **state)
 {
-    projection_init(p);
-    p->is_complete = true;
-    for (unsigned i = 0; object_kinds[i]; i++) {
-        projection_list_begin(p, object_kinds[i]);
-        projection_list_end(p, object_kinds[i]);
+    struct resource_verdict v = {.now = "2026-01-01T00:00:00Z"};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
+        json_t *status = parse(statuses[i].status);
+        json_t *seen = parse(statuses[i].seen);
+        struct resource_part parts[RESOURCE_PARTS_MAX];
+        json_t *all = json_object();
+        size_t n = resource_parts(parts, statuses[i].kind, statuses[i].name, status, seen, &v);
+
+        for (size_t k = 0; k < n; k++) {
+            char hash[RESOURCE_HASH_MAX];
+
+            resource_status_hash(hash, parts[k].status);
+            assert_string_equal(parts[k].hash, hash);
+            (void)json_object_del(parts[k].status, "conditions");
+            (void)json_object_set(all, parts[k].manager, parts[k].status);
+            resource_part_deinit(&parts[k]);
+            assert_null(parts[k].status);
+        }
+        assert_json(all, statuses[i].expected);
+        json_decref(status);
+        json_decref(seen);
     }
 }
 
-static void tell(struct projection *p, const char *path, int revision)
+/* A condition has the time at which its status has changed, and the generation that it is about. */
+static void test_conditions(void **state)
 {
-    json_t *o = path ? object(path, revision) : NULL;
+    static const struct {
+        const char *ready;  /* its status, as it was seen; NULL: it has none */
+        const char *kept;   /* its time then */
+        const char *stands; /* and now */
+    } cases[] = {{"True", "before", "before"}, {"False", "before", "now"}, {NULL, NULL, "now"},
+        {"True", NULL, "now"}};
+    json_t *status = parse("{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}");
 
-    assert_int_equal(projection_want(p, &mesh_edge_kind, EDGE, o), 0);
-    json_decref(o);
-}
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        bool is_refused = i == 0;
+        struct resource_verdict v = {.refused = is_refused ? "no" : NULL,
+            .reason = is_refused ? "Conflict" : NULL,
+            .generation = 7,
+            .now = "now"};
+        struct resource_part parts[RESOURCE_PARTS_MAX];
+        json_t *seen = json_pack("{s:[{}, {s:s, s:s*, s:s*}]}", "conditions", "type", "Ready",
+            "status", cases[i].ready, "lastTransitionTime", cases[i].kept);
+        char expected[512];
 
-/* The API server shows what was applied last, with @path in place of its path if that is given. */
-static void show(struct projection *p, const char *path, const char *version, const char *done,
-    const char *revision)
-{
-    json_t *r = resource(path, version, done, revision);
-
-    assert_int_equal(projection_saw(p, &mesh_edge_kind, r), 0);
-    json_decref(r);
-}
-
-static enum resource_step next(struct projection *p, nsec_t now)
-{
-    struct projection_step step;
-
-    return projection_next(p, now, &step) ? step.what : RESOURCE_NOTHING;
-}
-
-static void test_nothing_before_both_sides_are_known(void **state)
-{
-    struct projection p;
-
-    projection_init(&p);
-    show(&p, "auto", "1", NULL, NULL);
-    assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    p.is_complete = true;
-    assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    for (unsigned i = 0; object_kinds[i]; i++)
-        p.has_list[i] = true;
-    assert_int_equal(next(&p, 0), RESOURCE_ASK_PUT);
-    projection_reset(&p);
-}
-
-static void test_a_wish_is_asked_once(void **state)
-{
-    char hash[2][RESOURCE_HASH_MAX];
-    struct projection_item *item;
-    struct projection p;
-    json_t *after = object("off", 6);
-
-    hash_of("auto", hash[0]);
-    hash_of("off", hash[1]);
-    begin(&p);
-    tell(&p, "auto", 5);
-    assert_int_equal(next(&p, 0), RESOURCE_APPLY);
-    item = projection_find(&p, &mesh_edge_kind, EDGE);
-    projection_wrote(&p, item, "2", 0);
-    assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    show(&p, "auto", "2", hash[0], "5");
-    (void)next(&p, 0);
-    /* A person writes; until the hub has answered, nothing else is asked. */
-    show(&p, "off", "3", hash[0], "5");
-    assert_int_equal(next(&p, 0), RESOURCE_ASK_PUT);
-    projection_asked(&p, item);
-    show(&p, "off", "3", hash[0], "5");
-    assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    assert_false(projection_judged(&p, item, false, 200, NULL, after, 0));
-    assert_int_equal(next(&p, 0), RESOURCE_APPLY);
-    projection_wrote(&p, item, "4", 0);
-    show(&p, "off", "4", hash[1], "6");
-    (void)next(&p, 0);
-    assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    projection_reset(&p);
-    json_decref(after);
-}
-
-static void test_a_refusal_is_marked_and_stays(void **state)
-{
-    char hash[2][RESOURCE_HASH_MAX];
-    struct projection_step step;
-    struct projection_item *item;
-    struct projection p;
-
-    hash_of("auto", hash[0]);
-    hash_of("off", hash[1]);
-    begin(&p);
-    tell(&p, "auto", 5);
-    show(&p, "off", "3", hash[0], "5");
-    assert_int_equal(next(&p, 0), RESOURCE_ASK_PUT);
-    item = projection_find(&p, &mesh_edge_kind, EDGE);
-    projection_asked(&p, item);
-    assert_true(projection_judged(&p, item, false, 400, "no", NULL, 0));
-    assert_true(projection_next(&p, 0, &step));
-    assert_int_equal(step.what, RESOURCE_APPLY);
-    assert_int_equal(step.yield, RESOURCE_YIELD_ALL);
-    projection_wrote(&p, item, "4", 0);
-    show(&p, "off", "4", hash[1], "5");
-    assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    assert_string_equal(projection_verdict(item, "").refused, "no");
-    /* Later the hub's object changes, and the person's field is where it was. */
-    tell(&p, "direct", 7);
-    assert_int_equal(next(&p, 0), RESOURCE_APPLY);
-    projection_reset(&p);
-}
-
-static void test_a_busy_hub_is_asked_again(void **state)
-{
-    struct projection_item *item;
-    struct projection p;
-
-    begin(&p);
-    show(&p, "off", "3", NULL, NULL);
-    assert_int_equal(next(&p, 0), RESOURCE_ASK_PUT);
-    item = projection_find(&p, &mesh_edge_kind, EDGE);
-    projection_asked(&p, item);
-    assert_false(projection_judged(&p, item, false, 503, "busy", NULL, 0));
-    assert_int_equal(next(&p, NSEC_PER_SEC / 2), RESOURCE_NOTHING);
-    assert_int_equal(next(&p, 2 * NSEC_PER_SEC), RESOURCE_ASK_PUT);
-    projection_reset(&p);
-}
-
-static void test_damage_deletes_nothing(void **state)
-{
-    char hash[RESOURCE_HASH_MAX];
-    struct projection p;
-
-    hash_of("auto", hash);
-    begin(&p);
-    projection_keep_all(&p, true);
-    show(&p, "auto", "3", hash, "5");
-    assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    projection_keep_all(&p, false);
-    assert_int_equal(next(&p, 0), RESOURCE_DELETE);
-    projection_reset(&p);
-}
-
-/* A thousand nodes report at once: twenty writes now, and then twenty a second. */
-static void test_status_is_written_slowly(void **state)
-{
-    json_t *status = parse("{\"hub\":{\"state\":\"up\",\"why\":\"\"}}");
-    char hash[RESOURCE_HASH_MAX];
-    struct projection_step step;
-    unsigned n = 0;
-    struct projection p;
-
-    begin(&p);
-    for (unsigned i = 0; i < 1000; i++) {
-        char name[32];
-        json_t *o = object("auto", 5);
-        json_t *r = resource("auto", "3", NULL, NULL);
-        json_t *nodes = json_pack("[s, o]", "a", json_sprintf("b%u", i));
-
-        (void)snprintf(name, sizeof(name), "default.a--b%u", i);
-        (void)json_object_set_new(
-            json_object_get(o, "metadata"), "name", json_sprintf("a--b%u", i));
-        (void)json_object_set(json_object_get(o, "spec"), "nodes", nodes);
-        assert_int_equal(projection_want(&p, &mesh_edge_kind, name, o), 0);
-        (void)json_object_set_new(json_object_get(r, "metadata"), "name", json_string(name));
-        (void)json_object_set(json_object_get(r, "spec"), "nodes", nodes);
-        memcpy(hash, projection_find(&p, &mesh_edge_kind, name)->want.hash, sizeof(hash));
-        (void)json_object_set_new(json_object_get(r, "metadata"), "annotations",
-            json_pack("{s:s, s:s, s:s}", RESOURCE_SPEC, hash, KUBE_SPEC_ACCEPTED, hash,
-                KUBE_SPEC_REVISION, "5"));
-        assert_int_equal(projection_saw(&p, &mesh_edge_kind, r), 0);
-        assert_int_equal(projection_status(&p, &mesh_edge_kind, name, status), 0);
-        json_decref(nodes);
-        json_decref(o);
-        json_decref(r);
+        assert_int_equal(
+            resource_parts(parts, &mesh_edge_kind, EDGE_RESOURCE, status, seen, &v), 1);
+        (void)snprintf(expected, sizeof(expected),
+            "{\"conditions\":[{\"type\":\"Accepted\",\"status\":\"%s\",\"reason\":\"%s\","
+            "%s\"lastTransitionTime\":\"now\",\"observedGeneration\":7},"
+            "{\"type\":\"Ready\",\"status\":\"True\",\"lastTransitionTime\":\"%s\","
+            "\"observedGeneration\":7}]}",
+            is_refused ? "False" : "True", is_refused ? "Conflict" : "Accepted",
+            is_refused ? "\"message\":\"no\"," : "", cases[i].stands);
+        assert_json(json_incref(parts[0].status), expected);
+        resource_part_deinit(&parts[0]);
+        json_decref(seen);
     }
-    while (projection_next(&p, NSEC_PER_SEC, &step))
-        n++;
-    assert_int_equal(n, PROJECTION_STATUS_BURST);
-    while (projection_next(&p, 2 * NSEC_PER_SEC, &step))
-        n++;
-    assert_int_equal(n, PROJECTION_STATUS_BURST + 20);
-    projection_reset(&p);
     json_decref(status);
 }
 
-/* ---- who leads ------------------------------------------------------------------------------- */
-
-static json_t *lease(const char *holder, const char *version)
+/* What the API server shows already, which it has as a hash or, of conditions, whole. */
+static void test_what_is_shown(void **state)
 {
-    return json_pack("{s:{s:s}, s:{s:s, s:i}}", "metadata", "resourceVersion", version, "spec",
-        "holderIdentity", holder, "leaseTransitions", 3);
-}
+    char hash[RESOURCE_HASH_MAX];
+    struct resource_part p = {.status = parse("{\"hub\":{\"state\":\"up\",\"lastSeen\":3},"
+                                              "\"revision\":5,\"conditions\":[{\"a\":1}]}")};
+    json_t *seen = json_object();
 
-static void look(struct leader *l, const char *holder, const char *version, nsec_t now)
-{
-    json_t *json = holder ? lease(holder, version) : NULL;
-
-    leader_saw(l, json, now);
-    json_decref(json);
-}
-
-static void test_leader(void **state)
-{
-    struct leader l;
-    json_t *json;
-
-    leader_init(&l, "me");
-    look(&l, NULL, NULL, 1);
-    assert_true(leader_may_write(&l, 1));
-    look(&l, "other", "1", 2);
-    assert_false(leader_may_write(&l, 2));
-    /* It goes on renewing it; then it does not. */
-    look(&l, "other", "2", 14 * NSEC_PER_SEC);
-    assert_false(leader_may_write(&l, 20 * NSEC_PER_SEC));
-    look(&l, "other", "2", 28 * NSEC_PER_SEC);
-    assert_false(leader_may_write(&l, 28 * NSEC_PER_SEC));
-    assert_true(leader_may_write(&l, 29 * NSEC_PER_SEC));
-    json = leader_lease(&l, "now", false);
-    assert_int_equal(
-        json_integer_value(json_object_get(json_object_get(json, "spec"), "leaseTransitions")), 4);
-    json_decref(json);
-    json = lease("me", "3");
-    leader_wrote(&l, json, 29 * NSEC_PER_SEC);
-    json_decref(json);
-    assert_true(leader_is_leading(&l, 38 * NSEC_PER_SEC));
-    /* It could not be renewed: this hub stops before another one may begin. */
-    assert_false(leader_is_leading(&l, 39 * NSEC_PER_SEC));
-    look(&l, "other", "4", 40 * NSEC_PER_SEC);
-    assert_false(leader_is_leading(&l, 40 * NSEC_PER_SEC));
+    assert_false(resource_part_is_shown(&p, seen));
+    resource_status_hash(hash, json_object_get(p.status, "hub"));
+    (void)json_object_set_new(seen, "hub", json_string(hash));
+    assert_false(resource_part_is_shown(&p, seen));
+    (void)json_object_set_new(
+        seen, "conditions", parse("[{\"a\":1,\"lastTransitionTime\":\"then\"}]"));
+    assert_true(resource_part_is_shown(&p, seen));
+    (void)json_object_set_new(json_object_get(p.status, "hub"), "lastSeen", json_integer(4));
+    assert_true(resource_part_is_shown(&p, seen));
+    (void)json_object_set_new(seen, "conditions", parse("[{\"a\":2}]"));
+    assert_false(resource_part_is_shown(&p, seen));
+    (void)json_object_del(p.status, "conditions");
+    assert_true(resource_part_is_shown(&p, seen));
+    (void)json_object_set_new(seen, "hub", json_string("0123456789abcdef"));
+    assert_false(resource_part_is_shown(&p, seen));
+    /* A part that takes something away never is. */
+    (void)json_object_clear(p.status);
+    assert_false(resource_part_is_shown(&p, seen));
+    json_decref(seen);
+    resource_part_deinit(&p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_what_the_hub_has),
+        cmocka_unit_test(test_what_is_seen),
+        cmocka_unit_test(test_what_is_no_resource),
+        cmocka_unit_test(test_when_the_spec_is_kept),
+        cmocka_unit_test(test_owners),
         cmocka_unit_test(test_decide),
         cmocka_unit_test(test_the_hubs_own_is_named),
         cmocka_unit_test(test_defaults_are_no_wish),
         cmocka_unit_test(test_a_wish_names_its_revision),
+        cmocka_unit_test(test_the_whole_body),
         cmocka_unit_test(test_fields_of_others),
         cmocka_unit_test(test_labels_of_others),
         cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_nothing_before_both_sides_are_known),
-        cmocka_unit_test(test_a_wish_is_asked_once),
-        cmocka_unit_test(test_a_refusal_is_marked_and_stays),
-        cmocka_unit_test(test_a_busy_hub_is_asked_again),
-        cmocka_unit_test(test_damage_deletes_nothing),
-        cmocka_unit_test(test_status_is_written_slowly),
-        cmocka_unit_test(test_leader),
+        cmocka_unit_test(test_whose_part_is_whose),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_what_is_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,11 +68,60 @@ static void test_removed_from_the_front(void **state)
     audit_rings_deinit(&r);
 }
 
+/* A ring that has gone around is in its order when it grows, at each size. */
+static void test_grows_when_it_has_gone_around(void **state)
+{
+    struct keys r = KEYS_NULL;
+    uint64_t next = 1;
+    uint64_t oldest = 1;
+
+    for (unsigned size = 16; size <= 64; size *= 2) {
+        while (next - oldest < size)
+            add(&r, "a", next++);
+        for (unsigned i = 0; i < 5; i++)
+            assert_takes(&r, oldest++);
+        for (unsigned i = 0; i < 6; i++)
+            add(&r, "a", next++);
+    }
+    while (oldest < next)
+        assert_takes(&r, oldest++);
+    assert_int_equal(r.n, 0);
+    audit_rings_deinit(&r);
+}
+
+/* An entry is removed with those before it, and with none behind. */
+static void test_removes_up_to(void **state)
+{
+    struct keys r = KEYS_NULL;
+    char id[AUDIT_ID_MAX];
+
+    for (uint64_t i = 1; i <= 3; i++) {
+        add(&r, "a", i);
+        add(&r, "b", 10 + i);
+    }
+    audit_rings_remove(&r, "a", audit_id(id, 2, 0));
+    audit_rings_remove(&r, "a", audit_id(id, 2, 1));
+    assert_takes(&r, 11);
+    assert_takes(&r, 12);
+    /* Of two that have as many the first by its name loses. */
+    assert_takes(&r, 3);
+    assert_int_equal(r.n, 1);
+    audit_rings_remove(&r, "b", audit_id(id, 99, 0));
+    assert_int_equal(r.n, 0);
+    assert_false(audit_rings_take(&r, id));
+    add(&r, "a", 1);
+    audit_rings_deinit(&r);
+    audit_rings_deinit(&r);
+    assert_false(audit_rings_take(&r, id));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_has_the_most_loses),
         cmocka_unit_test(test_removed_from_the_front),
+        cmocka_unit_test(test_grows_when_it_has_gone_around),
+        cmocka_unit_test(test_removes_up_to),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

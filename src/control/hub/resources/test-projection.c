@@ -508,9 +508,15 @@ static void test_two_wait(void **state)
     for (unsigned i = 0; i < 2; i++)
         assert_true(projection_next(&p, 2 * NSEC_PER_SEC, &step));
     assert_false(projection_next(&p, 2 * NSEC_PER_SEC, &step));
-    /* Both are due, or wait, when all is forgotten. */
+    /* Both are due, or wait for something, when all is forgotten. */
     tell(&p, "auto", 5);
     assert_int_equal(projection_want(&p, &mesh_edge_kind, "default.a--c", o), 0);
+    projection_reset(&p);
+    begin(&p);
+    tell(&p, "auto", 5);
+    assert_int_equal(projection_want(&p, &mesh_edge_kind, "default.a--c", o), 0);
+    while (projection_next(&p, 0, &step))
+        projection_wrote(&p, step.item, "7", 0);
     projection_reset(&p);
     json_decref(o);
 }

@@ -220,8 +220,7 @@ struct ledger {
 static int add_to(struct ledger *l, enum part part, const char *name, enum path_kind path,
     const struct price_sum *sum)
 {
-    struct keyed *keyed = keys_open(&l->parts[part], name, sizeof(struct line));
-    struct line *line = keyed ? container_of(keyed, struct line, keyed) : NULL;
+    struct line *line = keys_open(&l->parts[part], name, sizeof(*line));
 
     if (!line)
         return -ENOMEM;

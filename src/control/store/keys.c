@@ -27,7 +27,7 @@ size_t keys_lower(const struct keys *k, const char *key)
     return lo;
 }
 
-struct keyed *keys_find(const struct keys *k, const char *key)
+void *keys_find(const struct keys *k, const char *key)
 {
     size_t i = keys_lower(k, key);
 
@@ -63,7 +63,7 @@ void keys_remove(struct keys *k, const struct keyed *item)
     memmove(k->items + i, k->items + i + 1, (k->n - i) * sizeof(struct keyed *));
 }
 
-struct keyed *keys_open(struct keys *k, const char *key, size_t size)
+void *keys_open(struct keys *k, const char *key, size_t size)
 {
     struct keyed *item = keys_find(k, key);
 

@@ -30,8 +30,9 @@ void keys_deinit(struct keys *k);
 /** keys_lower() - index of the first struct whose key is not below @key. */
 size_t keys_lower(const struct keys *k, const char *key);
 
-/** keys_find() - the struct with that key, NULL if there is none. */
-struct keyed *keys_find(const struct keys *k, const char *key);
+/** keys_find() - the struct with that key, which begins with its struct keyed; NULL: there is none.
+ */
+void *keys_find(const struct keys *k, const char *key);
 
 /** keys_add() - add @item, whose key must not be in the index yet. 0 or -ENOMEM. */
 int keys_add(struct keys *k, struct keyed *item);
@@ -41,7 +42,7 @@ void keys_remove(struct keys *k, const struct keyed *item);
 
 /** keys_open() - the struct with that key, made of @size zeroed bytes if it is not there; NULL: no
  * memory. */
-struct keyed *keys_open(struct keys *k, const char *key, size_t size);
+void *keys_open(struct keys *k, const char *key, size_t size);
 
 /** keys_free() - take @item, which keys_open() has made, out of the index, and release it. */
 void keys_free(struct keys *k, struct keyed *item);

@@ -44,9 +44,7 @@ static void memory_free(struct store *s)
 
 static struct memory_item *find(struct memory *m, const char *key)
 {
-    struct keyed *k = keys_find(&m->items, key);
-
-    return k ? container_of(k, struct memory_item, keyed) : NULL;
+    return keys_find(&m->items, key);
 }
 
 static struct store_item item_of(const struct keyed *k)
@@ -94,14 +92,12 @@ static int list(struct memory *m, struct store_job *job)
 static int put(struct memory *m, const struct store_op *op, uint64_t revision)
 {
     char *value = strdup(op->value);
-    struct keyed *k = value ? keys_open(&m->items, op->key, sizeof(struct memory_item)) : NULL;
-    struct memory_item *it;
+    struct memory_item *it = value ? keys_open(&m->items, op->key, sizeof(*it)) : NULL;
 
-    if (!k) {
+    if (!it) {
         free(value);
         return -ENOMEM;
     }
-    it = container_of(k, struct memory_item, keyed);
     free(it->value);
     it->value = value;
     it->revision = revision;

@@ -149,16 +149,14 @@ static int begin(struct store *s, struct lease *le, nsec_t now)
 
 int store__set_lease(struct store *s, const char *key, uint32_t ttl_seconds, nsec_t now)
 {
-    struct keyed *k = ttl_seconds > 0 ? keys_open(&s->leases, key, sizeof(struct lease))
-                                      : keys_find(&s->leases, key);
-    struct lease *le;
+    struct lease *le =
+        ttl_seconds > 0 ? keys_open(&s->leases, key, sizeof(*le)) : keys_find(&s->leases, key);
 
-    if (!k)
+    if (!le)
         return ttl_seconds > 0 ? -ENOMEM : 0;
-    le = container_of(k, struct lease, keyed);
     if (ttl_seconds == 0) {
         heap_remove(&s->by_end, &le->link);
-        keys_free(&s->leases, k);
+        keys_free(&s->leases, &le->keyed);
         return 0;
     }
     le->ttl_seconds = ttl_seconds;
@@ -168,12 +166,12 @@ int store__set_lease(struct store *s, const char *key, uint32_t ttl_seconds, nse
 int store_keep(struct store *s, const char *key, nsec_t now, struct err *e)
 {
     int r = store__check_key(key, 1, e);
-    struct keyed *k = keys_find(&s->leases, key);
+    struct lease *le = keys_find(&s->leases, key);
 
     if (r != 0)
         return r;
     /* Moving a member that is armed allocates nothing, so it cannot fail. */
-    return k && begin(s, container_of(k, struct lease, keyed), now) == 0 ? 0 : STORE_E_ABSENT;
+    return le && begin(s, le, now) == 0 ? 0 : STORE_E_ABSENT;
 }
 
 nsec_t store_due(struct store *s)

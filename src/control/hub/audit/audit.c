@@ -33,7 +33,7 @@ struct audit_ring {
 
 static struct audit_ring *ring_of(struct keyed *k)
 {
-    return k ? container_of(k, struct audit_ring, keyed) : NULL;
+    return container_of(k, struct audit_ring, keyed);
 }
 
 void audit_rings_deinit(struct keys *r)
@@ -80,8 +80,7 @@ static const char *take_oldest(struct audit_ring *ring)
 
 void audit_rings_add(struct keys *r, const char *network, const char *id)
 {
-    struct audit_ring *ring =
-        audit_id_check(id) ? ring_of(keys_open(r, network, sizeof(*ring))) : NULL;
+    struct audit_ring *ring = audit_id_check(id) ? keys_open(r, network, sizeof(*ring)) : NULL;
 
     if (!ring)
         return;
@@ -92,7 +91,7 @@ void audit_rings_add(struct keys *r, const char *network, const char *id)
 
 void audit_rings_remove(struct keys *r, const char *network, const char *id)
 {
-    struct audit_ring *ring = audit_id_check(id) ? ring_of(keys_find(r, network)) : NULL;
+    struct audit_ring *ring = audit_id_check(id) ? keys_find(r, network) : NULL;
 
     if (!ring)
         return;

@@ -250,13 +250,11 @@ static void unlink_edge(struct model_network *net, struct model_edge *edge)
 
 static void delete_edge(struct model *m, struct model_network *net, const char *name)
 {
-    struct keyed *k = keys_find(&net->edges, name);
-    struct model_edge *edge;
+    struct model_edge *edge = keys_find(&net->edges, name);
     enum edge_path before;
 
-    if (!k)
+    if (!edge)
         return;
-    edge = container_of(k, struct model_edge, keyed);
     before = edge->spec.path;
     unlink_edge(net, edge);
     edge->spec.path = EDGE_PATH_AUTO;

@@ -26,16 +26,12 @@ static struct model_network *writable_network(const struct model_network *net)
 
 struct model_network *model_find_network(const struct model *m, const char *name)
 {
-    struct keyed *k = keys_find(&m->networks, name);
-
-    return k ? container_of(k, struct model_network, keyed) : NULL;
+    return keys_find(&m->networks, name);
 }
 
 struct model_node *model_find_node(const struct model_network *net, const char *name)
 {
-    struct keyed *k = net ? keys_find(&net->nodes, name) : NULL;
-
-    return k ? container_of(k, struct model_node, keyed) : NULL;
+    return net ? keys_find(&net->nodes, name) : NULL;
 }
 
 struct model_node *model_find_key(const struct model_network *net, const struct x25519_public *key)
@@ -68,9 +64,8 @@ struct model_node *model_find_address(
 struct model_edge *model_find_edge(const struct model_network *net, const char *a, const char *b)
 {
     char name[OBJECT_NAME_MAX + 1];
-    struct keyed *k = keys_find(&net->edges, edge_name(a, b, name));
 
-    return k ? container_of(k, struct model_edge, keyed) : NULL;
+    return keys_find(&net->edges, edge_name(a, b, name));
 }
 
 /* The key of an object in the index of its network. */
@@ -85,9 +80,8 @@ struct model_object *model_find_object(
     const struct model_network *net, const struct object_kind *kind, const char *name)
 {
     char key[RECORD_KEY_MAX];
-    struct keyed *k = keys_find(&net->objects, object_key(key, kind, name));
 
-    return k ? container_of(k, struct model_object, keyed) : NULL;
+    return keys_find(&net->objects, object_key(key, kind, name));
 }
 
 const struct object *model_each_object(
@@ -129,7 +123,7 @@ bool model_is_damaged(
 static uint64_t revision_in(const struct model_network *net, const struct record_key *k)
 {
     const struct model_node *node = k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
-    struct keyed *edge = k->kind == RECORD_EDGE ? keys_find(&net->edges, k->name) : NULL;
+    const struct model_edge *edge = k->kind == RECORD_EDGE ? keys_find(&net->edges, k->name) : NULL;
     const struct model_object *o =
         k->kind == RECORD_OBJECT ? model_find_object(net, k->object, k->name) : NULL;
 
@@ -139,7 +133,7 @@ static uint64_t revision_in(const struct model_network *net, const struct record
         return node->spec.meta.resource_version;
     if (o)
         return o->object.meta.resource_version;
-    return edge ? container_of(edge, struct model_edge, keyed)->spec.meta.resource_version : 0;
+    return edge ? edge->spec.meta.resource_version : 0;
 }
 
 uint64_t model_revision(const struct model *m, const char *key)
@@ -365,13 +359,11 @@ void model__link_edge(struct model_network *net, struct model_edge *edge)
 
 int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct model_edge **ret)
 {
-    struct keyed *k = keys_open(&net->edges, spec->meta.name, sizeof(**ret));
-
-    if (!k) {
+    *ret = keys_open(&net->edges, spec->meta.name, sizeof(**ret));
+    if (!*ret) {
         mesh_edge_deinit(spec);
         return -ENOMEM;
     }
-    *ret = container_of(k, struct model_edge, keyed);
     (*ret)->net = net;
     (*ret)->spec = *spec;
     list_init(&(*ret)->change.link);
@@ -394,15 +386,13 @@ const struct object *model__put_object(
 {
     char key[RECORD_KEY_MAX];
     size_t n = net->objects.n;
-    struct keyed *k = keys_open(
-        &net->objects, object_key(key, o->kind, o->meta.name), sizeof(struct model_object));
-    struct model_object *held;
+    struct model_object *held =
+        keys_open(&net->objects, object_key(key, o->kind, o->meta.name), sizeof(*held));
 
-    if (!k) {
+    if (!held) {
         object_deinit(o);
         return NULL;
     }
-    held = container_of(k, struct model_object, keyed);
     if (net->objects.n > n)
         list_init(&held->change.link);
     *ret_before = held->object;
@@ -596,13 +586,13 @@ void model_deinit(struct model *m)
 bool damaged_add(struct keys *damaged, const char *key, uint64_t revision, const struct err *why)
 {
     size_t n = damaged->n;
-    struct keyed *k = keys_open(damaged, key, sizeof(struct damaged_record));
+    struct damaged_record *record = keys_open(damaged, key, sizeof(*record));
 
-    if (k) {
-        container_of(k, struct damaged_record, keyed)->why = *why;
-        container_of(k, struct damaged_record, keyed)->revision = revision;
+    if (record) {
+        record->why = *why;
+        record->revision = revision;
     }
-    return !k || damaged->n > n;
+    return !record || damaged->n > n;
 }
 
 bool damaged_remove(struct keys *damaged, const char *key)
@@ -616,9 +606,7 @@ bool damaged_remove(struct keys *damaged, const char *key)
 
 const struct damaged_record *damaged_find(const struct keys *damaged, const char *key)
 {
-    struct keyed *k = keys_find(damaged, key);
-
-    return k ? container_of(k, struct damaged_record, keyed) : NULL;
+    return keys_find(damaged, key);
 }
 
 const struct damaged_record *damaged_find_below(const struct keys *damaged, const char *prefix)

@@ -66,9 +66,8 @@ struct projection_item *projection_find(
     const struct projection *p, const struct object_kind *kind, const char *name)
 {
     char key[PROJECTION_KEY_MAX];
-    struct keyed *keyed = keys_find(&p->items, key_of(key, kind, name));
 
-    return keyed ? container_of(keyed, struct projection_item, keyed) : NULL;
+    return keys_find(&p->items, key_of(key, kind, name));
 }
 
 /* The item of that name, made if there is none. NULL: no memory. */
@@ -76,17 +75,12 @@ static struct projection_item *item_of(
     struct projection *p, const struct object_kind *kind, const char *name)
 {
     char key[PROJECTION_KEY_MAX];
-    struct keyed *keyed =
-        keys_open(&p->items, key_of(key, kind, name), sizeof(struct projection_item));
-    struct projection_item *item;
+    struct projection_item *item = keys_open(&p->items, key_of(key, kind, name), sizeof(*item));
 
-    if (!keyed)
-        return NULL;
-    item = container_of(keyed, struct projection_item, keyed);
-    if (item->name)
+    if (!item || item->name)
         return item;
     item->kind = kind;
-    item->name = keyed->key + strlen(kind->plural) + 1;
+    item->name = item->keyed.key + strlen(kind->plural) + 1;
     list_init(&item->due);
     list_init(&item->status_due);
     return item;

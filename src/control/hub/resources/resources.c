@@ -80,16 +80,14 @@ static struct sent *sent_of(
     struct resources *s, const struct object_kind *kind, const char *name, bool makes)
 {
     char key[RESOURCE_NAME_MAX + 32];
-    struct keyed *keyed;
     struct sent *t;
 
     (void)snprintf(key, sizeof(key), "%s/%s", kind->plural, name);
-    keyed = makes ? keys_open(&s->sent, key, sizeof(*t)) : keys_find(&s->sent, key);
-    if (!keyed)
+    t = makes ? keys_open(&s->sent, key, sizeof(*t)) : keys_find(&s->sent, key);
+    if (!t)
         return NULL;
-    t = container_of(keyed, struct sent, keyed);
     t->kind = kind;
-    t->name = keyed->key + strlen(kind->plural) + 1;
+    t->name = t->keyed.key + strlen(kind->plural) + 1;
     return t;
 }
 

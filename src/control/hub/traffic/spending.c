@@ -33,9 +33,9 @@ static const struct spent_list no_budgets;
 
 const struct spent_list *spending_of(const struct spending *s, const char *network)
 {
-    const struct keyed *found = keys_find(&s->networks, network);
+    const struct network_spending *found = keys_find(&s->networks, network);
 
-    return found ? &container_of(found, const struct network_spending, keyed)->spent : &no_budgets;
+    return found ? &found->spent : &no_budgets;
 }
 
 /* ---- a look at a network --------------------------------------------------------------------- */
@@ -118,10 +118,7 @@ static void look_at(struct spending *s, const struct model_network *net, nsec_t 
     const struct budgets *budgets = &net->spec.budgets;
     struct traffic_query query = {.since = traffic_day(wall_s), .until = traffic_day(wall_s)};
     struct traffic_reader reader = {.on_day = on_day, .on_end = on_end};
-    struct keyed *keyed =
-        keys_open(&s->networks, net->spec.meta.name, sizeof(struct network_spending));
-    struct network_spending *of =
-        keyed ? container_of(keyed, struct network_spending, keyed) : NULL;
+    struct network_spending *of = keys_open(&s->networks, net->spec.meta.name, sizeof(*of));
     struct err e = ERR_NULL;
 
     if (!of || of->is_read)

@@ -123,18 +123,16 @@ void traffic_book_deinit(struct traffic_book *b)
 static struct traffic_entry *open_entry(struct traffic_book *b, const struct traffic_key *parts)
 {
     char key[RECORD_KEY_MAX];
-    struct keyed *keyed =
-        keys_open(&b->entries, traffic_key_format(key, parts), sizeof(struct traffic_entry));
-    struct traffic_entry *entry = keyed ? container_of(keyed, struct traffic_entry, keyed) : NULL;
+    struct traffic_entry *entry =
+        keys_open(&b->entries, traffic_key_format(key, parts), sizeof(*entry));
 
     if (!entry || entry->share)
         return entry;
-    keyed = keys_open(&b->shares, parts->network, sizeof(*entry->share));
-    if (!keyed) {
+    entry->share = keys_open(&b->shares, parts->network, sizeof(*entry->share));
+    if (!entry->share) {
         free_entry(b, entry);
         return NULL;
     }
-    entry->share = container_of(keyed, struct traffic_share, keyed);
     entry->share->n_entries++;
     entry->book = b;
     entry->traffic.day = parts->day;

@@ -46,15 +46,10 @@ struct edge_events_ring {
     size_t first; /* slot of the oldest; 0 until all EDGE_EVENTS_MAX are taken */
 };
 
-static struct edge_events_ring *ring_of(struct keyed *k)
-{
-    return k ? container_of(k, struct edge_events_ring, keyed) : NULL;
-}
-
 void edge_events_deinit(struct edge_events *s)
 {
     for (size_t i = 0; i < s->rings.n; i++)
-        free(ring_of(s->rings.items[i])->kept);
+        free(container_of(s->rings.items[i], struct edge_events_ring, keyed)->kept);
     keys_free_all(&s->rings);
     *s = (struct edge_events){.n = 0};
 }
@@ -82,7 +77,7 @@ static struct edge_event_kept *next_slot(struct edge_events_ring *ring)
 
 void edge_events_add(struct edge_events *s, const struct edge_event *ev)
 {
-    struct edge_events_ring *ring = ring_of(keys_open(&s->rings, ev->network, sizeof(*ring)));
+    struct edge_events_ring *ring = keys_open(&s->rings, ev->network, sizeof(*ring));
     struct edge_event_kept *kept = ring ? next_slot(ring) : NULL;
 
     s->counts[ev->kind]++;
@@ -96,7 +91,7 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev)
 
 void edge_events_forget(struct edge_events *s, const char *network)
 {
-    struct edge_events_ring *ring = ring_of(keys_find(&s->rings, network));
+    struct edge_events_ring *ring = keys_find(&s->rings, network);
 
     if (!ring)
         return;
@@ -106,7 +101,7 @@ void edge_events_forget(struct edge_events *s, const char *network)
 
 json_t *edge_events_encode(const struct edge_events *s, const char *network)
 {
-    const struct edge_events_ring *ring = ring_of(keys_find(&s->rings, network));
+    const struct edge_events_ring *ring = keys_find(&s->rings, network);
     json_t *items = json_array();
 
     for (size_t i = 0; items && ring && i < ring->n; i++) {

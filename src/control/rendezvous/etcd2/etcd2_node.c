@@ -177,12 +177,12 @@ static struct etcd2_node *load_parents(struct etcd2_nodes *t, const char *path)
 
     for (const char *slash = strchr(path + 1, '/'); n && n->is_dir && slash;
          slash = strchr(slash + 1, '/')) {
-        struct keyed *k;
+        struct etcd2_node *child;
 
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        k = keys_find(&n->children, part);
-        n = k ? etcd2_node_of(k) : node_new(t, n, part, true, 0);
+        child = keys_find(&n->children, part);
+        n = child ? child : node_new(t, n, part, true, 0);
     }
     return n;
 }
@@ -231,8 +231,7 @@ static int load_node(struct etcd2_nodes *t, const struct record *rec, const char
     size_t saved, struct etcd2_when when, struct err *e)
 {
     struct etcd2_node *parent = load_parents(t, path);
-    struct keyed *k = parent ? keys_find(&parent->children, path) : NULL;
-    struct etcd2_node *n = k ? etcd2_node_of(k) : NULL;
+    struct etcd2_node *n = parent ? keys_find(&parent->children, path) : NULL;
     struct rdzv_buf *value = NULL;
 
     if (n && n->is_dir != rec->is_dir)

@@ -217,15 +217,12 @@ static int find(
     size_t len = 0;
 
     while (!etcd2_path_is_root(path) && path[len] == '/') {
-        struct keyed *k;
-
         if (!n->is_dir)
             return refuse(why, ETCD2_E_NOT_DIR, n->keyed.key);
         len = etcd2_path_next(path, len, part);
-        k = keys_find(&n->children, part);
-        if (!k)
+        n = keys_find(&n->children, part);
+        if (!n)
             return refuse(why, ETCD2_E_NOT_FOUND, part);
-        n = etcd2_node_of(k);
     }
     *ret = n;
     return 0;
@@ -248,12 +245,12 @@ static int make_parents(
     size_t len = 0;
 
     while (path + len < last) {
-        struct keyed *k;
+        struct etcd2_node *child;
 
         len = etcd2_path_next(path, len, part);
-        k = keys_find(&n->children, part);
-        if (k) {
-            n = etcd2_node_of(k);
+        child = keys_find(&n->children, part);
+        if (child) {
+            n = child;
         } else {
             n = etcd2_node_add(&t->nodes, n, part, true, t->index + 1);
             if (!n)

@@ -65,6 +65,7 @@ static void take_actions(struct couple *c, unsigned i)
             n->n_fresh++;
         if (a.kind == PATH_ACTION_EVENT) {
             n->n_events++;
+            n->is_warned = a.is_warning;
             (void)snprintf(n->event, sizeof(n->event), "%s", a.text);
         }
     }

@@ -32,9 +32,10 @@ struct couple_node {
     unsigned n_uses;
     unsigned n_events;
     unsigned n_fits;
-    unsigned n_fresh;        /* times that it wanted to know its own address */
-    struct path_action fits; /* the last one */
-    char event[PATH_TEXT_MAX];
+    unsigned n_fresh;          /* times that it wanted to know its own address */
+    struct path_action fits;   /* the last one */
+    char event[PATH_TEXT_MAX]; /* the last one, and whether it is a warning */
+    bool is_warned;
     nsec_t keepalive; /* that it tells it needs; 0: not known */
     bool is_deaf;     /* what is sent to it is lost */
 };

@@ -38,6 +38,9 @@ static int apply(
             .endpoint = p->peer.endpoint,
             .set_keepalive = p->set_keepalive,
             .keepalive = p->peer.keepalive,
+            .set_mtu = p->set_mtu,
+            .mtu = p->peer.mtu,
+            .set_allowed = p->set_allowed,
             .n_allowed = p->peer.n_allowed};
         for (size_t k = 0; k < p->peer.n_allowed && k < 4; k++)
             change->allowed[k] = p->peer.allowed[k];

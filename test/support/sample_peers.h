@@ -19,6 +19,9 @@ struct sample_peers_change {
     struct endpoint endpoint;
     bool set_keepalive;
     uint16_t keepalive; /* s */
+    bool set_mtu;
+    uint16_t mtu;
+    bool set_allowed;
     size_t n_allowed;
     struct ip_prefix allowed[4]; /* the first of them */
 };

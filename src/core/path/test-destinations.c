@@ -1,4 +1,7 @@
-/* test-destinations.c - what members can make this node send to somebody who is no member. */
+/*
+ * test-destinations.c - the queue of what is to be sent and its budgets, and what members can make
+ * this node send to somebody who is no member.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -7,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "path/path_internal.h"
 #include "path/paths_internal.h"
-#include "path/paths.h"
 
 #define SEC NSEC_PER_SEC
 #define T0  (1000 * SEC)
@@ -85,6 +88,196 @@ static void test_a_full_table_forgets_nobody(void **state)
     }
     assert_true(n <= DESTINATIONS_SETS * (DESTINATIONS_ASSOCIATIVITY + 1));
     assert_in_range(count(&to, false, T0 + SEC, T0 + 2 * SEC), 3, 5);
+}
+
+/* To the nanosecond: 512 frames, and 31.25 ms for an eighth of one to come back. */
+static void test_the_budget_of_an_address_is_exact(void **state)
+{
+    const nsec_t eighth = SEC / 32;
+    struct ip_addr to = address("198.51.100.7");
+
+    for (unsigned is_guess = 0; is_guess < 2; is_guess++) {
+        unsigned each = is_guess ? 1 : 8;
+
+        budget = (struct destinations){.seed = 1};
+        assert_false(destinations_take(&budget, &to, 512 * 8 / each + 1, is_guess, T0));
+        assert_true(destinations_take(&budget, &to, 512 * 8 / each, is_guess, T0));
+        assert_false(destinations_take(&budget, &to, 1, is_guess, T0 + each * eighth - 1));
+        assert_true(destinations_take(&budget, &to, 1, is_guess, T0 + each * eighth));
+        assert_false(destinations_take(&budget, &to, 1, is_guess, T0 + each * eighth));
+    }
+    /* For ten minutes after an answer a frame costs an eighth. */
+    for (unsigned late = 0; late < 2; late++) {
+        budget = (struct destinations){.seed = 1};
+        destinations_on_answer(&budget, &to, T0);
+        assert_int_equal(
+            destinations_take(&budget, &to, 4096, false, T0 + 600 * SEC - 1 + late), !late);
+        assert_int_equal(destinations_take(&budget, &to, 512, false, T0 + 600 * SEC), late);
+    }
+}
+
+/* Of the addresses with whole budgets it is the one that answered longest ago which goes. */
+static void test_who_gives_its_place_to_another(void **state)
+{
+    struct ip_addr addrs[DESTINATIONS_ASSOCIATIVITY + 1];
+    struct ip_addr a = address("198.51.0.0");
+    unsigned n = 0;
+
+    /* Only such as are in one set are of interest here. */
+    budget = (struct destinations){.seed = 1};
+    for (uint32_t i = 0; n <= DESTINATIONS_ASSOCIATIVITY; i++) {
+        a.b[14] = (uint8_t)(i >> 8);
+        a.b[15] = (uint8_t)i;
+        if (hash_bytes(budget.seed, a.b, sizeof(a.b)) % DESTINATIONS_SETS == 0)
+            addrs[n++] = a;
+    }
+    for (unsigned i = 0; i < DESTINATIONS_ASSOCIATIVITY; i++)
+        destinations_on_answer(&budget, &addrs[i], T0 + (i == 1 ? 0 : 1 + (nsec_t)i));
+    assert_true(destinations_take(&budget, &addrs[DESTINATIONS_ASSOCIATIVITY], 1, false, T0 + SEC));
+    for (unsigned i = 0; i < DESTINATIONS_ASSOCIATIVITY; i++) {
+        const struct destination *place = &budget.places[0][i];
+
+        assert_true(ip_addr_equal(&place->addr, &addrs[i == 1 ? DESTINATIONS_ASSOCIATIVITY : i]));
+        assert_int_equal(place->answered_at, i == 1 ? 0 : T0 + 1 + (nsec_t)i);
+    }
+    /* All have spent something: the others of the set share one budget. */
+    for (unsigned i = 0; i < DESTINATIONS_ASSOCIATIVITY; i++)
+        if (i != 1)
+            assert_true(destinations_take(&budget, &addrs[i], 1, false, T0 + SEC));
+    assert_true(destinations_take(&budget, &addrs[1], 512, false, T0 + SEC));
+    assert_false(destinations_take(&budget, &addrs[1], 1, false, T0 + SEC));
+    destinations_on_answer(&budget, &addrs[1], T0 + SEC);
+    assert_false(destinations_take(&budget, &addrs[1], 1, false, T0 + SEC));
+    /* A place is free from the moment on at which its budget is whole. */
+    assert_int_equal(budget.places[0][0].rate.full_at, T0 + SEC + SEC / 32);
+    assert_false(destinations_take(&budget, &addrs[1], 1, false, T0 + SEC + SEC / 32 - 1));
+    assert_true(destinations_take(&budget, &addrs[1], 512, false, T0 + SEC + SEC / 32));
+}
+
+/* ---- what a node sends and opens in all ------------------------------------------------------ */
+
+static struct paths node;
+
+static void test_frames_in_all(void **state)
+{
+    struct endpoint to = {.addr = address("198.51.100.7"), .port = 1};
+
+    node = (struct paths){.budget = {.begin = {.interval = SEC / 10, .burst = SEC},
+                              .answer = {.interval = SEC / 10, .burst = SEC},
+                              .mappings = {.interval = SEC, .burst = 100 * SEC},
+                              .to = {.seed = 1}}};
+    /* Unasked frames wait, and are counted when they do. */
+    assert_int_equal(paths__reserve(&node, 10, T0), T0);
+    assert_int_equal(paths__reserve(&node, 5, T0), T0);
+    assert_int_equal(node.counters.over_budget, 0);
+    assert_int_equal(paths__reserve(&node, 7, T0), T0 + SEC / 2);
+    assert_int_equal(node.counters.over_budget, 7);
+    assert_int_equal(paths__reserve(&node, 0, T0 + SEC), T0 + SEC + SEC / 5);
+    /* Answers do not wait: they are left out. */
+    for (unsigned i = 0; i < 11; i++)
+        assert_true(paths__may_answer(&node, T0));
+    assert_int_equal(node.counters.over_budget, 7);
+    assert_false(paths__may_answer(&node, T0));
+    assert_int_equal(node.counters.over_budget, 8);
+    assert_false(paths__may_answer(&node, T0 + SEC / 10 - 1));
+    assert_true(paths__may_answer(&node, T0 + SEC / 10));
+    /* Mappings, all or none; what was not made is given back. */
+    assert_false(paths__may_map(&node, 101, T0));
+    assert_true(paths__may_map(&node, 60, T0));
+    assert_false(paths__may_map(&node, 41, T0));
+    assert_true(paths__may_map(&node, 40, T0));
+    assert_false(paths__may_map(&node, 1, T0 + SEC - 1));
+    paths__unmap(&node, 30);
+    assert_false(paths__may_map(&node, 31, T0));
+    assert_true(paths__may_map(&node, 30, T0));
+    /* To one address. */
+    assert_int_equal(node.counters.over_budget, 9);
+    assert_true(paths__may_send(&node, &to, 512, false, T0));
+    assert_false(paths__may_send(&node, &to, 3, false, T0));
+    assert_int_equal(node.counters.over_budget, 12);
+    assert_false(paths__may_send(&node, &to, 1, true, T0 + SEC / 32 - 1));
+    assert_true(paths__may_send(&node, &to, 1, true, T0 + SEC / 32));
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+/* Actions come out in the order in which they went in, however often the ring was turned and
+ * however far it has grown. */
+static void test_actions_keep_their_order(void **state)
+{
+    struct path_action a;
+    uint32_t in = 0, out = 0;
+
+    node = (struct paths){.session = 1};
+    assert_false(paths_next(&node, &a));
+    for (unsigned round = 0; round < 5; round++) {
+        for (unsigned i = 0; i < 100; i++)
+            paths__add(&node, NULL, PATH_ACTION_OPEN)->action.socket = ++in;
+        for (unsigned i = 0; i < 70; i++) {
+            assert_true(paths_next(&node, &a));
+            assert_int_equal(a.kind, PATH_ACTION_OPEN);
+            assert_int_equal(a.socket, ++out);
+            assert_string_equal(a.name, "");
+            assert_null(a.text);
+        }
+    }
+    assert_int_equal(node.queue.n, 150);
+    while (paths_next(&node, &a))
+        assert_int_equal(a.socket, ++out);
+    assert_int_equal(out, in);
+    assert_int_equal(node.queue.n, 0);
+    paths__queue_deinit(&node);
+}
+
+/* Of an edge that goes only its sockets are left to be closed; what is another's stays. */
+static void test_what_an_edge_leaves_behind(void **state)
+{
+    static const struct x25519_public key = {{7}}, none = {{0}};
+    struct path one = {.owner = &node, .peer = {.key = key, .name = "b"}};
+    struct path other = {.owner = &node, .peer = {.name = "c"}};
+    struct path_action a;
+
+    node = (struct paths){.session = 1};
+    for (unsigned i = 0; i < 40; i++) {
+        paths__add(&node, NULL, PATH_ACTION_LOOK);
+        assert_true(paths_next(&node, &a));
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        paths__add(&node, &one, PATH_ACTION_USE);
+        paths__add(&node, &one, PATH_ACTION_CLOSE)->action.socket = i;
+        paths__add(&node, &other, PATH_ACTION_USE)->action.socket = i;
+    }
+    assert_int_equal(node.queue.cap, 64);
+    paths__forget(&node, &one);
+    for (unsigned i = 0; i < 20; i++) {
+        assert_true(paths_next(&node, &a));
+        assert_int_equal(a.kind, PATH_ACTION_CLOSE);
+        assert_int_equal(a.socket, i);
+        assert_true(x25519_public_equal(&a.peer, &key));
+        assert_string_equal(a.name, "");
+        assert_true(paths_next(&node, &a));
+        assert_int_equal(a.kind, PATH_ACTION_USE);
+        assert_int_equal(a.socket, i);
+        assert_true(x25519_public_equal(&a.peer, &none));
+        assert_string_equal(a.name, "c");
+    }
+    assert_false(paths_next(&node, &a));
+    paths__queue_deinit(&node);
+}
+
+/* There is a limit for frames alone, and what is beyond it is counted. */
+static void test_a_caller_that_takes_nothing(void **state)
+{
+    node = (struct paths){.session = 1};
+    for (unsigned i = 0; i < 16384; i++)
+        assert_non_null(paths__add(&node, NULL, i % 2 ? PATH_ACTION_SEND : PATH_ACTION_CLOSE));
+    assert_int_equal(node.counters.over_budget, 0);
+    assert_null(paths__add(&node, NULL, PATH_ACTION_SEND));
+    assert_int_equal(node.counters.over_budget, 1);
+    assert_int_equal(node.queue.n, 16384);
+    assert_non_null(paths__add(&node, NULL, PATH_ACTION_CLOSE));
+    assert_int_equal(node.queue.n, 16385);
+    paths__queue_deinit(&node);
 }
 
 /* ---- a node and members that name somebody else --------------------------------------------- */
@@ -193,6 +386,12 @@ int main(void)
         cmocka_unit_test(test_guesses_and_who_has_answered_are_cheap),
         cmocka_unit_test(test_a_host_has_all_of_its_network_of_64_bits),
         cmocka_unit_test(test_a_full_table_forgets_nobody),
+        cmocka_unit_test(test_the_budget_of_an_address_is_exact),
+        cmocka_unit_test(test_who_gives_its_place_to_another),
+        cmocka_unit_test(test_frames_in_all),
+        cmocka_unit_test(test_actions_keep_their_order),
+        cmocka_unit_test(test_what_an_edge_leaves_behind),
+        cmocka_unit_test(test_a_caller_that_takes_nothing),
         cmocka_unit_test(test_nobody_is_flooded_for_what_members_say),
     };
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -23,6 +24,7 @@
 #include "path/pmtu.h"
 #include "relay/router.h"
 #include "shared/device_state.h"
+#include "test/support/router_sample.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_peers.h"
 #include "wire/path.h"
@@ -121,6 +123,10 @@ static int tear_down(void **state)
 
     for (size_t i = 0; i < f->net.model->nodes.n; i++)
         overlay_remove_node(model_node_at(f->net.model, i));
+    /* Nothing is kept of who is not there any more. */
+    assert_int_equal(f->net.by_key.n, 0);
+    assert_int_equal(f->o.by_remote.n, 0);
+    assert_true(list_is_empty(&f->o.recontacts));
     f->net.model->served->overlay = NULL;
     addresses_close(&f->o.addresses);
     router_network_remove(relay_router(f->o.relay), f->net.router);
@@ -161,8 +167,18 @@ static void test_a_member_is_a_peer(void **state)
                 ip_addr_equal(&change->allowed[1].addr, &node->spec.address4));
     assert_true(ip_addr_equal(&change->allowed[0].addr, &node->spec.address6) ||
                 ip_addr_equal(&change->allowed[1].addr, &node->spec.address6));
+    assert_true(change->set_allowed && change->set_mtu);
     assert_false(change->set_endpoint);
     assert_false(change->set_keepalive);
+    /* A node that has changed otherwise is the same peer. */
+    before = node->spec;
+    overlay_change_node(node, &before);
+    change = last_change(f);
+    assert_int_equal(f->engine.n_changes, 0);
+    assert_int_equal(change->op, DIFF_OP_UPDATE);
+    assert_memory_equal(&change->key, &node->spec.key, sizeof(change->key));
+    assert_int_equal(change->n_allowed, 2);
+    assert_false(change->set_endpoint || change->set_keepalive);
     /* Another key is another peer. */
     before = node->spec;
     before.key.b[0] ^= 1;
@@ -178,6 +194,55 @@ static void test_a_member_is_a_peer(void **state)
     assert_int_equal(change->op, DIFF_OP_REMOVE);
     assert_memory_equal(&change->key, &node->spec.key, sizeof(change->key));
     assert_null(node->served->overlay);
+    /* Of what is not there any more nothing is changed, and nothing is known. */
+    overlay_remove_node(node);
+    overlay_cut_node(node);
+    overlay_change_node(node, &before);
+    overlay_node_is_at(node, &(struct endpoint){.port = 1}, f->now);
+    overlay_change_edge(node, node);
+    assert_int_equal(f->engine.n_changes, 0);
+}
+
+/* With another key everything that was known of the node is of another one. */
+static void test_another_key(void **state)
+{
+    struct fixture *f = *state;
+    struct model_node *node = add_member(f, "n1", 1);
+    struct udp_path path = {.ifindex = 3};
+    struct overlay_facts facts;
+    struct overlay_node *over;
+    struct node before;
+
+    overlay_add_node(&f->o, node, f->now);
+    over = node->served->overlay;
+    path.remote = sample_endpoint(1);
+    overlay__note_path(&f->net, &node->spec.key, &path, f->now);
+    over->probes.mtu = 1400;
+    over->probes.sequence = 9;
+    over->probes.keys = calloc(1, sizeof(*over->probes.keys));
+    before = node->spec;
+    node->spec.key.b[0] ^= 1;
+    f->engine.n_changes = 0;
+    overlay_change_node(node, &before);
+    assert_int_equal(f->engine.n_changes, 2);
+    assert_int_equal(last_change(f)->op, DIFF_OP_ADD);
+    assert_int_equal(last_change(f)->op, DIFF_OP_REMOVE);
+    assert_memory_equal(&over->key, &node->spec.key, sizeof(over->key));
+    assert_true(overlay_read_facts(node, f->now, &facts));
+    assert_int_equal(facts.handshake_at, 0);
+    assert_true(endpoint_is_none(&facts.endpoint));
+    assert_int_equal(f->o.by_remote.n, 0);
+    assert_int_equal(over->probes.mtu, 0);
+    assert_int_equal(over->probes.sequence, 0);
+    assert_null(over->probes.keys);
+    /* It is heard by its new key alone. */
+    overlay__note_path(&f->net, &before.key, &path, f->now);
+    assert_int_equal(f->o.by_remote.n, 0);
+    overlay__note_path(&f->net, &node->spec.key, &path, f->now);
+    assert_int_equal(f->o.by_remote.n, 1);
+    assert_int_equal(over->handshake_at, f->now);
+    assert_true(endpoint_equal(&over->path.remote, &path.remote));
+    assert_int_equal(over->path.ifindex, 3);
 }
 
 /* A node that was at an address is spoken to there, until it is heard or twenty seconds are over.
@@ -203,6 +268,7 @@ static void test_a_hub_that_starts_again(void **state)
     for (unsigned i = 0; i < 2; i++) {
         overlay_add_node(&f->o, nodes[i], f->now);
         change = last_change(f);
+        assert_int_equal(change->op, DIFF_OP_ADD);
         assert_true(change->set_endpoint && endpoint_equal(&change->endpoint, &at));
         assert_true(change->set_keepalive);
         assert_int_equal(change->keepalive, RECONTACT_KEEPALIVE_S);
@@ -226,7 +292,21 @@ static void test_a_hub_that_starts_again(void **state)
     overlay_node_is_at(nodes[0], &at, f->now + RECONTACT_FOR);
     assert_int_equal(f->engine.n_changes, 0);
     overlay_node_is_at(nodes[1], &at, f->now + RECONTACT_FOR);
-    assert_int_equal(last_change(f)->keepalive, RECONTACT_KEEPALIVE_S);
+    change = last_change(f);
+    assert_int_equal(change->op, DIFF_OP_UPDATE);
+    assert_memory_equal(&change->key, &nodes[1]->spec.key, sizeof(change->key));
+    assert_true(change->set_endpoint && endpoint_equal(&change->endpoint, &at));
+    assert_int_equal(change->keepalive, RECONTACT_KEEPALIVE_S);
+    assert_int_equal(f->engine.n_changes, 0);
+    /* A node without a session whose place is not said has nothing to begin at. */
+    overlay_node_is_at(nodes[1], &(struct endpoint){.port = 0}, f->now + RECONTACT_FOR);
+    change = last_change(f);
+    assert_false(change->set_endpoint || change->set_keepalive);
+    /* One that goes while it is spoken to is not spoken to later. */
+    overlay_remove_node(nodes[1]);
+    f->engine.n_changes = 0;
+    overlay__tick_nodes(&f->o, f->now + 3 * RECONTACT_FOR);
+    assert_int_equal(f->engine.n_changes, 0);
 }
 
 /* ---- facts ---------------------------------------------------------------------------------- */
@@ -308,12 +388,15 @@ static void close_line(struct member_line *l)
     secret_wipe(&l->keys, sizeof(l->keys));
 }
 
+/* The interface by which they come. */
+#define ASK_IFINDEX 3
+
 /* Sends a probe of @len bytes from @from. Return: how long the answer to it is; 0: there is none.
  */
 static size_t ask(
     struct member_line *l, const struct path_frame *probe, const struct endpoint *from, size_t len)
 {
-    struct probe_answers_frame msg = {.header = {.port = from->port}};
+    struct probe_answers_frame msg = {.header = {.port = from->port, .ifindex = ASK_IFINDEX}};
     struct xchacha_nonce nonce = {{3}};
     struct path_frame ack;
     ssize_t n;
@@ -333,6 +416,9 @@ static size_t ask(
     assert_int_equal(ack.transaction, probe->transaction);
     assert_int_equal(ack.echo, probe->session);
     assert_int_equal(ack.size, len);
+    assert_int_equal(ack.session, 77);
+    assert_int_equal(ack.sequence, l->f->o.probes.sequence);
+    assert_int_equal(ack.clock, probe->clock);
     return (size_t)n - sizeof(msg.header);
 }
 
@@ -344,27 +430,43 @@ static struct path_frame next_probe(struct member_line *l, uint16_t mtu)
         .size = mtu,
         .transaction = 40 + l->sequence,
         .session = 9,
-        .sequence = ++l->sequence};
+        .sequence = ++l->sequence,
+        .clock = 5000};
 }
 
 /* Each is answered with as many bytes, and what it says is what the hub sends from then on. */
 static void test_probes_are_answered_whole(void **state)
 {
     static const size_t lens[] = {PATH_FRAME_MIN + 8, 1172, 1400, 1472, 8973, PATH_FRAME_MAX};
+    const struct sample_peers_change *change;
     struct member_line l;
+    uint16_t whole;
 
     open_line(&l, *state);
+    whole = l.f->net.model->spec.mtu & ~(WG_PADDING - 1);
     for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
         struct path_frame probe = next_probe(&l, 0);
 
         assert_int_equal(ask(&l, &probe, &l.at, lens[i]), lens[i]);
         assert_int_equal(l.node->probes.mtu, 0);
+        assert_int_equal(l.f->o.probes.sequence, i + 1);
     }
+    l.f->engine.n_changes = 0;
     for (uint16_t mtu = PMTU_INNER_MIN; mtu < 9000; mtu += 1000) {
         struct path_frame probe = next_probe(&l, mtu);
 
         assert_int_equal(ask(&l, &probe, &l.at, 1172), 1172);
         assert_int_equal(l.node->probes.mtu, mtu);
+        change = last_change(l.f);
+        assert_int_equal(change->op, DIFF_OP_UPDATE);
+        assert_true(change->set_mtu);
+        /* What the hub sends is never longer than the network's packets, padded as WireGuard's. */
+        assert_int_equal(change->mtu, mtu < whole ? mtu & ~(WG_PADDING - 1) : whole);
+        assert_int_equal(l.f->engine.n_changes, 0);
+        /* Saying it again changes nothing. */
+        probe = next_probe(&l, mtu);
+        assert_int_equal(ask(&l, &probe, &l.at, 1172), 1172);
+        assert_int_equal(l.f->engine.n_changes, 0);
     }
     close_line(&l);
 }
@@ -381,15 +483,84 @@ static void test_what_a_probe_may_not_say(void **state)
     /* Less than every path carries, or more than there is. */
     probe = next_probe(&l, PMTU_INNER_MIN - 1);
     (void)ask(&l, &probe, &l.at, 1200);
-    probe = next_probe(&l, UINT16_MAX);
+    probe = next_probe(&l, PATH_FRAME_MAX + 1);
     (void)ask(&l, &probe, &l.at, 1200);
     assert_int_equal(l.node->probes.mtu, 1400);
+    probe = next_probe(&l, PATH_FRAME_MAX);
+    (void)ask(&l, &probe, &l.at, 1200);
+    assert_int_equal(l.node->probes.mtu, PATH_FRAME_MAX);
+    /* That it does not know any more. */
+    probe = next_probe(&l, 0);
+    (void)ask(&l, &probe, &l.at, 1200);
+    assert_int_equal(l.node->probes.mtu, 0);
     /* One that was kept, and comes again later. */
     old = next_probe(&l, 1136);
     probe = next_probe(&l, 1440);
     (void)ask(&l, &probe, &l.at, 1200);
     (void)ask(&l, &old, &l.at, 1200);
     assert_int_equal(l.node->probes.mtu, 1440);
+    probe.size = 1300;
+    (void)ask(&l, &probe, &l.at, 1200);
+    assert_int_equal(l.node->probes.mtu, 1440);
+    close_line(&l);
+}
+
+/* The member is asked from where it was heard last, and from nowhere else. */
+static void test_a_member_that_moves(void **state)
+{
+    static const char *const places[] = {
+        "192.0.2.9:4000", "192.0.2.8:4001", "169.254.1.1:4000", "[2001:db8::1]:4000"};
+    struct udp_path path = {.ifindex = 0};
+    struct path_frame probe;
+    struct member_line l;
+    struct endpoint before;
+
+    open_line(&l, *state);
+    before = l.at;
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        assert_int_equal(endpoint_parse(&path.remote, places[i], NULL), 0);
+        overlay__note_path(&l.f->net, &l.node->key, &path, 0);
+        assert_int_equal(l.f->o.by_remote.n, 1);
+        probe = next_probe(&l, 1400);
+        assert_int_equal(ask(&l, &probe, &before, 1200), 0);
+        assert_int_equal(ask(&l, &probe, &path.remote, 1200), 1200);
+        before = path.remote;
+    }
+    /* A link-local address is one of an interface. */
+    assert_int_equal(endpoint_parse(&path.remote, "[fe80::1]:4000", NULL), 0);
+    path.remote.scope = ASK_IFINDEX;
+    overlay__note_path(&l.f->net, &l.node->key, &path, 0);
+    assert_int_equal(ask(&l, &probe, &path.remote, 1200), 1200);
+    path.remote.scope = ASK_IFINDEX + 1;
+    overlay__note_path(&l.f->net, &l.node->key, &path, 0);
+    assert_int_equal(ask(&l, &probe, &path.remote, 1200), 0);
+    close_line(&l);
+}
+
+/* Four members of one machine are told apart; of more, as many are asked whose frame it is. */
+static void test_members_of_one_machine(void **state)
+{
+    struct fixture *f = *state;
+    struct udp_path path = {.ifindex = 0};
+    struct path_frame probe;
+    struct member_line l;
+
+    open_line(&l, f);
+    path.remote = l.at;
+    for (uint8_t i = 0; i < 5; i++) {
+        char name[] = {'x', (char)('a' + i), '\0'};
+        struct model_node *node = add_member(f, name, (uint8_t)(20 + i));
+
+        overlay_add_node(&f->o, node, f->now);
+        overlay__note_path(&f->net, &node->spec.key, &path, f->now);
+        if (i == 2) {
+            probe = next_probe(&l, 1400);
+            assert_int_equal(ask(&l, &probe, &l.at, 1200), 1200);
+        }
+    }
+    assert_int_equal(f->o.by_remote.n, 6);
+    probe = next_probe(&l, 1400);
+    (void)ask(&l, &probe, &l.at, 1200);
     close_line(&l);
 }
 
@@ -416,10 +587,13 @@ static void test_who_gets_no_answer(void **state)
         probe = next_probe(&l, 1400);
         n += ask(&l, &probe, &l.at, 1200) != 0;
     }
-    assert_in_range(n, 30, 64);
+    /* Three of the burst went to those above that had its tag. */
+    assert_int_equal(n, 62);
     l.f->now += 4 * NSEC_PER_SEC;
     probe = next_probe(&l, 1400);
     assert_int_equal(ask(&l, &probe, &l.at, 1200), 1200);
+    /* A frame that is too short to have a tag. */
+    probe_answers__take(&l.f->o.probes, &(struct probe_answers_frame){.header.port = 4000}, 3, 1);
     /* Another key: another member, whom these frames are not of. */
     l.keys.send_tag.b[0] ^= 1;
     probe = next_probe(&l, 1400);
@@ -446,7 +620,9 @@ static void test_addresses(void **state)
     overlay__note_path(&f->net, &a->spec.key, &path, f->now);
     assert_int_equal(endpoint_parse(&path.remote, "127.87.0.1:4000", NULL), 0);
     overlay__note_path(&f->net, &b->spec.key, &path, f->now);
+    assert_true(f->o.has_updates);
     overlay__tick_nodes(&f->o, f->now);
+    assert_false(f->o.has_updates);
     addresses_open(&again, f->hub.dir);
     assert_true(addresses_find(&again, "default", &a->spec.key, &at));
     assert_int_equal(at.port, 4000);
@@ -466,6 +642,44 @@ static void test_addresses(void **state)
     assert_true(addresses_find(&again, "default", &a->spec.key, &at));
     assert_int_equal(at.port, 4001);
     addresses_close(&again);
+    /* Where nothing is new, nothing is written; nor for a packet that comes as the last one did. */
+    addresses_open(&again, f->hub.dir);
+    addresses_write(&again, json_object(), f->now);
+    addresses_close(&again);
+    overlay__note_path(&f->net, &a->spec.key, &path, f->now);
+    overlay__tick_nodes(&f->o, f->now + 60 * NSEC_PER_SEC);
+    addresses_open(&again, f->hub.dir);
+    assert_false(addresses_find(&again, "default", &a->spec.key, &at));
+    addresses_close(&again);
+}
+
+/* Who was not heard since the hub has started stays in the file as it was. */
+static void test_an_address_of_before(void **state)
+{
+    struct fixture *f = *state;
+    struct model_node *a = add_member(f, "a", 1);
+    struct model_node *b = add_member(f, "b", 2);
+    struct udp_path path = {.remote = sample_endpoint(2)};
+    struct endpoint before = sample_endpoint(1);
+    struct addresses again = ADDRESSES_NULL;
+    json_t *net = json_object();
+    struct endpoint at;
+
+    addresses_open(&f->o.addresses, f->hub.dir);
+    addresses_add(net, &a->spec.key, &before);
+    addresses_write(&f->o.addresses, json_pack("{s:o}", "default", net), f->now);
+    addresses_close(&f->o.addresses);
+    addresses_open(&f->o.addresses, f->hub.dir);
+    overlay_add_node(&f->o, a, f->now);
+    overlay_add_node(&f->o, b, f->now);
+    overlay__note_path(&f->net, &b->spec.key, &path, f->now);
+    overlay__tick_nodes(&f->o, f->now + 60 * NSEC_PER_SEC);
+    addresses_open(&again, f->hub.dir);
+    assert_true(addresses_find(&again, "default", &a->spec.key, &at));
+    assert_true(endpoint_equal(&at, &before));
+    assert_true(addresses_find(&again, "default", &b->spec.key, &at));
+    assert_true(endpoint_equal(&at, &path.remote));
+    addresses_close(&again);
 }
 
 /* The addresses of thousands of nodes are not written each two seconds. */
@@ -475,6 +689,8 @@ static void test_a_long_file_of_addresses(void **state)
     struct endpoint at = {.port = 4000};
     json_t *all = json_object();
     json_t *net = json_object();
+    nsec_t each;
+    char *text;
 
     for (unsigned i = 0; i < 4000; i++) {
         struct x25519_public key = {.b = {(uint8_t)i, (uint8_t)(i >> 8)}};
@@ -482,52 +698,169 @@ static void test_a_long_file_of_addresses(void **state)
         addresses_add(net, &key, &at);
     }
     json_object_set_new(all, "default", net);
+    text = json_dumps(all, JSON_COMPACT);
+    /* 50 KiB for each second. */
+    each = strlen(text) * NSEC_PER_SEC / (50 << 10);
+    free(text);
+    assert_true(each > 3 * NSEC_PER_SEC);
     addresses_open(&f->o.addresses, f->hub.dir);
+    assert_true(addresses_may_write(&f->o.addresses, 0));
     addresses_write(&f->o.addresses, all, f->now);
-    assert_false(addresses_may_write(&f->o.addresses, f->now + 3 * NSEC_PER_SEC));
-    assert_true(addresses_may_write(&f->o.addresses, f->now + 10 * NSEC_PER_SEC));
+    assert_false(addresses_may_write(&f->o.addresses, f->now + each - 1));
+    assert_true(addresses_may_write(&f->o.addresses, f->now + each));
+    /* A short one waits for two seconds. */
+    addresses_write(&f->o.addresses, json_object(), f->now);
+    assert_false(addresses_may_write(&f->o.addresses, f->now + 2 * NSEC_PER_SEC - 1));
+    assert_true(addresses_may_write(&f->o.addresses, f->now + 2 * NSEC_PER_SEC));
 }
 
-/* A file that is damaged stays as it is. */
+/* A file that is damaged, or none at all, stays as it is. */
 static void test_a_damaged_file_of_addresses(void **state)
 {
+    static const char *const damaged[] = {"[1", "[1]", "{\"a\":{},\"a\":{}}"};
     struct fixture *f = *state;
-    struct addresses a = ADDRESSES_NULL;
     char path[96];
-    FILE *file;
 
     (void)snprintf(path, sizeof(path), "%s/addresses.json", f->hub.dir);
-    file = fopen(path, "w");
-    assert_non_null(file);
-    (void)fputs("[1", file);
-    (void)fclose(file);
-    addresses_open(&a, f->hub.dir);
-    assert_false(addresses_may_write(&a, f->now));
-    addresses_close(&a);
+    for (size_t i = 0; i < sizeof(damaged) / sizeof(*damaged); i++) {
+        struct addresses a = ADDRESSES_NULL;
+        FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        (void)fputs(damaged[i], file);
+        (void)fclose(file);
+        addresses_open(&a, f->hub.dir);
+        assert_false(addresses_may_write(&a, f->now));
+        addresses_close(&a);
+        addresses_close(&a);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    addresses_open(&f->o.addresses, f->hub.dir);
+    assert_false(addresses_may_write(&f->o.addresses, f->now));
+    assert_int_equal(rmdir(path), 0);
 }
 
 /* ---- the relay ------------------------------------------------------------------------------ */
+
+static bool no_index(void *ctx, uint32_t index)
+{
+    return false;
+}
+
+/* Is what @from sends from its place to begin a session with @to, under the receiver index, sent on
+ * to where @to is? */
+static bool is_relayed(
+    struct fixture *f, const struct model_node *from, const struct model_node *to, uint32_t index)
+{
+    struct wg_initiation msg = sample_initiation(&to->spec.key, index);
+    struct router_arrival in = {
+        .from = from->served->overlay->path.remote, .now = f->now, .is_local = no_index};
+    struct router_verdict v =
+        router_route(relay_router(f->o.relay), &in, (const uint8_t *)&msg, sizeof(msg));
+
+    if (v.action != ROUTER_ACTION_FORWARD)
+        return false;
+    assert_true(endpoint_equal(&v.to, &to->served->overlay->path.remote));
+    return true;
+}
+
+/* Members of the relay: a with the key 1, b with 2, and c with 3, each heard at a place of its own.
+ */
+static void add_three(struct fixture *f, struct model_node *ret[static 3])
+{
+    for (uint8_t i = 0; i < 3; i++) {
+        char name[] = {(char)('a' + i), '\0'};
+        struct udp_path path = {.remote = sample_endpoint(i)};
+
+        ret[i] = add_member(f, name, (uint8_t)(i + 1));
+        overlay_add_node(&f->o, ret[i], f->now);
+        overlay__note_path(&f->net, &ret[i]->spec.key, &path, f->now);
+    }
+}
+
+/* An administrator turns the edge of a and b off. */
+static void turn_off(struct fixture *f, const char *name, const char *a, const char *b)
+{
+    char path[96];
+    char body[160];
+
+    (void)snprintf(path, sizeof(path), "/v1/networks/default/objects/MeshEdge/%s", name);
+    (void)snprintf(body, sizeof(body),
+        "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"%s\"},\"spec\":{\"nodes\":[\"%s\",\"%s\"],"
+        "\"path\":\"off\"}}",
+        name, a, b);
+    assert_int_equal(sample_hub_ask(&f->hub, API_ACCESS_ADMIN, NULL, "PUT", path, body, NULL), 200);
+}
+
+static void test_members_are_relayed(void **state)
+{
+    struct fixture *f = *state;
+    struct model_node *nodes[3];
+    struct udp_path path = {.remote = sample_endpoint(7)};
+
+    add_three(f, nodes);
+    assert_false(overlay__is_leased(&f->net, &nodes[1]->spec.key, 5, f->now));
+    assert_true(is_relayed(f, nodes[0], nodes[1], 5));
+    /* Its answers come under this index, so the hub's device takes it for no session of its own. */
+    assert_true(overlay__is_leased(&f->net, &nodes[1]->spec.key, 5, f->now));
+    assert_false(overlay__is_leased(&f->net, &nodes[1]->spec.key, 6, f->now));
+    assert_false(overlay__is_leased(&f->net, &nodes[0]->spec.key, 5, f->now));
+    assert_false(overlay__is_leased(&f->net, &f->net.model->public, 5, f->now));
+    overlay__note_path(&f->net, &nodes[1]->spec.key, &path, 0);
+    assert_true(is_relayed(f, nodes[0], nodes[1], 5));
+    overlay_remove_node(nodes[1]);
+    overlay__note_path(&f->net, &nodes[1]->spec.key, &path, 0);
+    assert_int_equal(f->o.by_remote.n, 2);
+    assert_int_equal(router_n_leases(relay_router(f->o.relay)), 0);
+}
+
+static void test_an_edge_that_is_off(void **state)
+{
+    struct fixture *f = *state;
+    struct model_node *nodes[3];
+    struct node before;
+    struct udp_path path = {.remote = sample_endpoint(8)};
+
+    add_three(f, nodes);
+    turn_off(f, "a--b", "a", "b");
+    overlay_change_edge(nodes[0], nodes[1]);
+    assert_false(is_relayed(f, nodes[0], nodes[1], 5));
+    assert_false(is_relayed(f, nodes[1], nodes[0], 6));
+    assert_true(is_relayed(f, nodes[0], nodes[2], 7));
+    overlay_change_edge(nodes[0], nodes[2]);
+    assert_true(is_relayed(f, nodes[0], nodes[2], 7));
+    /* It stays off when the node has another key. */
+    before = nodes[0]->spec;
+    nodes[0]->spec.key.b[5] ^= 1;
+    overlay_change_node(nodes[0], &before);
+    overlay__note_path(&f->net, &nodes[0]->spec.key, &path, f->now);
+    assert_false(is_relayed(f, nodes[0], nodes[1], 8));
+    assert_true(is_relayed(f, nodes[0], nodes[2], 9));
+}
 
 /* What is cut is relayed nothing, whatever is heard or said of it later; its peer stays. */
 static void test_a_cut_member(void **state)
 {
     struct fixture *f = *state;
-    struct model_node *a = add_member(f, "a", 1);
-    struct model_node *b = add_member(f, "b", 2);
-    struct udp_path path = {.ifindex = 0};
+    struct model_node *nodes[3];
+    struct udp_path path = {.remote = sample_endpoint(8)};
 
-    overlay_add_node(&f->o, a, f->now);
-    overlay_add_node(&f->o, b, f->now);
-    assert_non_null(a->served->overlay->router);
+    add_three(f, nodes);
+    assert_true(is_relayed(f, nodes[1], nodes[0], 5));
+    assert_non_null(nodes[0]->served->overlay->router);
     f->engine.n_changes = 0;
-    overlay_cut_node(a);
-    assert_null(a->served->overlay->router);
-    overlay_cut_node(a);
-    overlay_change_edge(a, b);
-    assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4000", NULL), 0);
-    overlay__note_path(&f->net, &a->spec.key, &path, f->now);
-    assert_false(overlay__is_leased(&f->net, &a->spec.key, 5, f->now));
-    assert_false(overlay__is_leased(&f->net, &b->spec.key, 5, f->now));
+    overlay_cut_node(nodes[0]);
+    assert_null(nodes[0]->served->overlay->router);
+    overlay_cut_node(nodes[0]);
+    overlay_change_edge(nodes[0], nodes[1]);
+    overlay_change_edge(nodes[1], nodes[0]);
+    overlay__note_path(&f->net, &nodes[0]->spec.key, &path, f->now);
+    assert_false(overlay__is_leased(&f->net, &nodes[0]->spec.key, 5, f->now));
+    assert_false(overlay__is_leased(&f->net, &nodes[1]->spec.key, 5, f->now));
+    assert_false(is_relayed(f, nodes[1], nodes[0], 5));
+    assert_false(is_relayed(f, nodes[0], nodes[1], 6));
+    assert_true(is_relayed(f, nodes[1], nodes[2], 7));
     assert_int_equal(f->engine.n_changes, 0);
 }
 
@@ -536,14 +869,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recontact),
         cmocka_unit_test_setup_teardown(test_a_member_is_a_peer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_key, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hub_that_starts_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_facts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_probes_are_answered_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_a_probe_may_not_say, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_member_that_moves, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_members_of_one_machine, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_gets_no_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_address_of_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_long_file_of_addresses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_damaged_file_of_addresses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_members_are_relayed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_edge_that_is_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_cut_member, set_up, tear_down),
     };
 

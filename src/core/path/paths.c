@@ -396,15 +396,16 @@ void paths_on_traffic(
     path_rearm(pp);
 }
 
-void paths_keep(
+bool paths_keep(
     struct paths *p, const struct x25519_public *key, const struct endpoint *at, nsec_t now)
 {
     struct path *pp = find_path(p, key);
 
     if (!pp || !path__wants_direct(pp) || pp->choice.pair != 0)
-        return;
+        return false;
     path__keep(pp, at, now);
     path_rearm(pp);
+    return pp->choice.pair != 0;
 }
 
 void paths_on_received(struct paths *p, const struct x25519_public *key, nsec_t since, nsec_t now)

@@ -116,8 +116,10 @@ void paths_on_traffic(
  * As an earlier run of this node has left it. The edge takes that path at once, and a ping asks
  * whether it still works: like any path that does not answer it is left soon. Nothing happens where
  * a direct path is used already, or may not be, or where @at can be no peer's.
+ *
+ * Return: whether that path is taken.
  */
-void paths_keep(
+bool paths_keep(
     struct paths *p, const struct x25519_public *key, const struct endpoint *at, nsec_t now);
 
 /**

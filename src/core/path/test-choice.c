@@ -553,9 +553,8 @@ static void test_another_address_of_our_own(void **state)
 
 /* ---- left ------------------------------------------------------------------------------------ */
 
-#define DEAD_WORDS                                                                                 \
-    "event b: it is not heard any more, as the other end says, at " A "; through the relay "       \
-                                                                      "again\n"
+#define NOT_HEARD_AT "event b: it is not heard any more, as the other end says, at "
+#define NOW_RELAYED  "; through the relay again\n"
 
 static void test_a_pair_that_the_peer_has_left(void **state)
 {
@@ -572,7 +571,7 @@ static void test_a_pair_that_the_peer_has_left(void **state)
     /* A round that runs says nothing any more: all is tried from the beginning. */
     pp->checks.round = (struct path_round){.next_at = T0 + SEC, .step = 4};
     path__on_leave(pp, pair, 0, T0);
-    edge_expect("fresh\nuse relay 5, 30 ms\n" DEAD_WORDS);
+    edge_expect("fresh\nuse relay 5, 30 ms\n" NOT_HEARD_AT A NOW_RELAYED);
     assert_true(pair->record.has_died);
     assert_int_equal(pair->record.n_deaths, 1);
     assert_int_equal(pair->record.free_at, 0);
@@ -629,8 +628,8 @@ static void test_the_address_is_asked_for_once_a_second(void **state)
         struct path_pair *pair = used(A, PATH_SOCKET_MAIN, SEC);
 
         path__on_leave(pp, pair, 0, T0 + times[i]);
-        edge_expect(i == 1 || i == 3 ? "use relay 0, 0 ms\n" DEAD_WORDS
-                                     : "fresh\nuse relay 0, 0 ms\n" DEAD_WORDS);
+        edge_expect(i == 1 || i == 3 ? "use relay 0, 0 ms\n" NOT_HEARD_AT A NOW_RELAYED
+                                     : "fresh\nuse relay 0, 0 ms\n" NOT_HEARD_AT A NOW_RELAYED);
         assert_int_equal(
             pp->owner->asking.death_at, T0 + (i == 3 || i == 1 ? times[i - 1] : times[i]));
     }

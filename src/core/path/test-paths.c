@@ -131,7 +131,8 @@ static void test_a_kept_path_is_used_and_asked(void **state)
 
     couple_start(c, PATH_POLICY_AUTO);
     for (unsigned i = 0; i < 2; i++)
-        paths_keep(c->nodes[i].paths, &c->nodes[1 - i].key, &c->nodes[1 - i].ep, c->now);
+        assert_true(
+            paths_keep(c->nodes[i].paths, &c->nodes[1 - i].key, &c->nodes[1 - i].ep, c->now));
     couple_run(c, 0);
     couple_assert_direct(c);
     assert_string_equal(
@@ -152,7 +153,7 @@ static void test_a_kept_path_that_is_dead_is_left_in_time(void **state)
     couple_start(c, PATH_POLICY_AUTO);
     gone = c->nodes[1].ep;
     gone.port = 4242;
-    paths_keep(c->nodes[0].paths, &c->nodes[1].key, &gone, c->now);
+    assert_true(paths_keep(c->nodes[0].paths, &c->nodes[1].key, &gone, c->now));
     couple_run(c, 2000 * MSEC);
     couple_assert_relayed(c);
     assert_int_equal(c->nodes[0].n_uses, 3);
@@ -168,12 +169,12 @@ static void test_what_may_not_be_kept(void **state)
     struct couple *c = &couple;
 
     couple_start(c, PATH_POLICY_RELAY);
-    paths_keep(c->nodes[0].paths, &c->nodes[1].key, &c->nodes[1].ep, c->now);
+    assert_false(paths_keep(c->nodes[0].paths, &c->nodes[1].key, &c->nodes[1].ep, c->now));
     couple_run(c, 0);
     couple_assert_relayed(c);
     couple_stop(c);
     couple_start(c, PATH_POLICY_AUTO);
-    paths_keep(c->nodes[0].paths, &c->nodes[1].key, &loopback, c->now);
+    assert_false(paths_keep(c->nodes[0].paths, &c->nodes[1].key, &loopback, c->now));
     couple_run(c, 0);
     couple_assert_relayed(c);
     couple_stop(c);

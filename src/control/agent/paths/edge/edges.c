@@ -494,15 +494,18 @@ void edges_observe(struct edges *e, const struct observe *seen, nsec_t now)
 
         if (!of_peer)
             continue;
-        if (!peer->was_seen) {
-            /* The engine of an earlier agent goes on with its sessions. Where it has heard a peer
-             * by the endpoint that it sends to, that path is kept until it is found dead or a
-             * better one is found: through a relay, which has seen no handshake, nothing would
-             * pass. */
-            if (observation_has_session(of_peer, now) && !endpoint_is_none(&of_peer->endpoint) &&
-                endpoint_equal(&of_peer->heard, &of_peer->endpoint) &&
-                !is_shared(e, peer, &of_peer->endpoint, seen))
-                paths_keep(e->paths, &peer->key, &of_peer->endpoint, now);
+        /* The engine of an earlier agent goes on with its sessions. Where it has heard a peer by
+         * the endpoint that it sends to, that path is kept until it is found dead or a better one
+         * is found. Else the edge goes through a relay now, which has seen no handshake. */
+        if (!peer->was_seen && observation_has_session(of_peer, now) &&
+            !endpoint_is_none(&of_peer->endpoint) &&
+            !is_shared(e, peer, &of_peer->endpoint, seen)) {
+            bool is_kept = endpoint_equal(&of_peer->heard, &of_peer->endpoint) &&
+                           paths_keep(e->paths, &peer->key, &of_peer->endpoint, now);
+
+            if (!is_kept && peer->route.kind != EDGE_ROUTE_DIRECT &&
+                !edges_is_hub_at(e, &of_peer->endpoint) && !edges_relay_at(e, &of_peer->endpoint))
+                want_handshake(e, peer, EDGE_HANDSHAKE_TURN, now);
         }
         peer->was_seen = true;
         observe_peer(e, peer, of_peer, now);

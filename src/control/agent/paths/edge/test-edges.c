@@ -350,6 +350,10 @@ static void test_what_shows_no_path_of_an_earlier_agent(void **state)
         assert_int_not_equal(last_use(w, n).path, PATH_KIND_DIRECT);
         assert_int_not_equal(last_use(w, n).path, PATH_KIND_LAN);
     }
+    /* Where they go now, no handshake was seen: one is wanted, but for who was there before. */
+    assert_false(is_handshake_due(w, "n3", T0 + SEC));
+    assert_true(is_handshake_due(w, "n4", T0 + SEC));
+    assert_true(is_handshake_due(w, "n5", T0 + SEC));
 }
 
 /* Through the relay n4, which is reached directly itself. */

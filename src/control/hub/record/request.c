@@ -16,11 +16,11 @@
 /* Longest time after which a command of a job says again that it is there, s. */
 #define REQUEST_PRESENCE_MAX 60
 
-/* Longest text of a node's candidates, and of what goes with them, bytes. */
+/* Longest text of a node's candidates, and of what goes with them, bytes: all of it has to fit a
+ * record and an event, in which texts may be longer than in the body. */
 #define REQUEST_CANDIDATES_MAX (8u << 10)
 #define REQUEST_PATHS_MAX      4096
 #define REQUEST_FABRIC_MAX     2048
-#define REQUEST_REPORT_MAX     (60u << 10) /* of all that others are told, together */
 
 /* How deep objects and arrays may be nested in a report. What other nodes are told nests deeper.
  */
@@ -41,7 +41,7 @@ int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_por
         p.is_name = true;
         n = strchr(text, ':') ? snprintf(p.text, sizeof(p.text), "%s", text)
                               : snprintf(p.text, sizeof(p.text), "%s:%u", text, dflt_port);
-        if (n < 0 || n > HOST_PORT_MAX || host_port_check(p.text, NULL) != 0)
+        if (n > HOST_PORT_MAX || host_port_check(p.text, NULL) != 0)
             r = err_set(e, -EINVAL, "\"%.80s\" is not HOST or HOST:PORT", text);
     } else if (r == 0) {
         r = resolve_host(text, dflt_port, p.at, 1, &p.n, e);
@@ -382,11 +382,6 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     return node_check_status(node, "report", e);
 }
 
-static size_t length_of(const char *text)
-{
-    return text ? strlen(text) : 0;
-}
-
 /* "agent/gpu-1": whose part it is. Without it, the part of the caller's agent. */
 static void read_owner(struct fields *f, struct report *rp)
 {
@@ -456,7 +451,6 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     const json_t *applied = fields_object(&f, "applied", FIELDS_OPTIONAL);
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
     const json_t *traffic = fields_object(&f, "traffic", FIELDS_OPTIONAL);
-    size_t n;
     int r;
 
     read_owner(&f, &rp);
@@ -485,11 +479,6 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     if (r == 0 && traffic)
         r = traffic_decode(&rp.traffic, traffic, "report: traffic", e);
     rp.has_traffic = r == 0 && traffic;
-    /* All of it has to fit a record and an event, in which texts may be longer than in the body. */
-    n = length_of(rp.candidates) + length_of(rp.paths) + length_of(rp.aead) + length_of(rp.fabric);
-    if (r == 0 && n > REQUEST_REPORT_MAX)
-        r = err_set(
-            e, -EINVAL, "report: it has %zu bytes, and %u are allowed", n, REQUEST_REPORT_MAX);
     if (r != 0)
         return r;
     *ret = rp;

@@ -88,8 +88,14 @@ static void test_candidates_of_the_overlay(void **state)
                          &e),
         0);
     assert_int_equal(report_drop_candidates(&rp, &cidr4, &cidr6, &e), 0);
-    assert_non_null(strstr(rp.candidates, "192.0.2.1:1"));
-    assert_null(strstr(rp.candidates, "51407"));
+    assert_string_equal(rp.candidates, "[{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\"}]");
+    report_deinit(&rp);
+    /* Nothing is changed where there is none, and what has no endpoint stays. */
+    assert_int_equal(report_drop_candidates(&rp, &cidr4, &cidr6, &e), 0);
+    assert_null(rp.candidates);
+    rp.candidates = strdup("[ {}, {\"endpoint\":\"x\"} ]");
+    assert_int_equal(report_drop_candidates(&rp, &cidr4, &cidr6, &e), 0);
+    assert_string_equal(rp.candidates, "[ {}, {\"endpoint\":\"x\"} ]");
     report_deinit(&rp);
 }
 
@@ -206,37 +212,259 @@ static void test_whose_and_which(void **state)
     report_deinit(&rp);
 }
 
-/* ---- where the hub will be ------------------------------------------------------------------ */
+/* ---- all that a node says of itself ---------------------------------------------------------- */
 
-/* Which of several places is meant, whoever reads the sentence has to be told. */
-static void test_refused_places(void **state)
+static void test_whole_report(void **state)
+{
+    struct report rp = REPORT_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(
+        decode(&rp,
+            "{\"node\":{\"engine\":\"kernel\",\"version\":\"1.2\",\"hostname\":\"gpu-1\","
+            "\"routes\":[\"10.9.0.0/24\"],"
+            "\"candidates\":[{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\"}],"
+            "\"paths\":{\"natted\":true},\"aead\":{\"aes256gcm\":7},"
+            "\"fabric\":{\"kind\":\"efa\"},"
+            "\"machine\":{\"place\":\"p1\",\"host\":\"h1\",\"joinedHere\":true}},"
+            "\"traffic\":{\"day\":\"2026-11-23\",\"meter\":17,\"flows\":[{\"peer\":\"b\","
+            "\"path\":\"lan\",\"sent\":5,\"received\":6}]},"
+            "\"run\":9223372036854775807,\"number\":1,\"ends\":true}",
+            &e),
+        0);
+    assert_true(rp.has_node);
+    assert_string_equal(rp.engine, "kernel");
+    assert_string_equal(rp.version, "1.2");
+    assert_string_equal(rp.hostname, "gpu-1");
+    assert_int_equal(rp.routes.n, 1);
+    assert_string_equal(rp.candidates, "[{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\"}]");
+    assert_string_equal(rp.paths, "{\"natted\":true}");
+    assert_string_equal(rp.aead, "{\"aes256gcm\":7}");
+    assert_string_equal(rp.fabric, "{\"kind\":\"efa\"}");
+    assert_string_equal(rp.machine.place, "p1");
+    assert_string_equal(rp.machine.host, "h1");
+    assert_true(rp.machine.has_origin);
+    assert_true(rp.machine.is_origin);
+    assert_true(rp.has_traffic);
+    assert_int_equal(rp.traffic.n, 1);
+    assert_int_equal(rp.traffic.flows[0].received, 6);
+    assert_int_equal(rp.run, INT64_MAX);
+    assert_int_equal(rp.number, 1);
+    assert_false(rp.begins);
+    assert_true(rp.ends);
+    assert_false(rp.has_edges);
+    assert_false(rp.has_applied);
+    assert_null(rp.error);
+    report_deinit(&rp);
+    assert_null(rp.candidates);
+    assert_int_equal(rp.run, 0);
+}
+
+/* No body is a report that says nothing; without a run, neither its number nor its ends count. */
+static void test_what_is_not_said(void **state)
+{
+    struct report rp = REPORT_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(report_decode(&rp, NULL, 1790000000, &e), 0);
+    assert_false(rp.has_node);
+    assert_false(rp.has_applied);
+    assert_false(rp.has_edges);
+    assert_false(rp.has_traffic);
+    assert_null(rp.candidates);
+    assert_int_equal(rp.edges.owner, EDGE_OWNER_AGENT);
+    assert_string_equal(rp.owner_node, "");
+    assert_int_equal(decode(&rp,
+                         "{\"number\":3,\"begins\":true,\"ends\":true,\"edges\":{},"
+                         "\"node\":{\"machine\":{\"joinedHere\":false}},"
+                         "\"applied\":{\"revision\":0}}",
+                         &e),
+        0);
+    assert_true(rp.run == 0 && rp.number == 0 && !rp.begins && !rp.ends);
+    assert_true(rp.has_edges);
+    assert_true(rp.machine.has_origin);
+    assert_false(rp.machine.is_origin);
+    assert_true(rp.has_applied);
+    assert_int_equal(rp.applied, 0);
+    assert_null(rp.error);
+    report_deinit(&rp);
+    assert_int_equal(decode(&rp, "{\"node\":{\"machine\":{}}}", &e), 0);
+    assert_false(rp.machine.has_origin);
+    assert_null(rp.aead);
+    report_deinit(&rp);
+    assert_int_equal(decode(&rp, "{\"owner\":\"probe/gpu-1\",\"edges\":{\"b\":null}}", &e), 0);
+    assert_int_equal(rp.edges.owner, EDGE_OWNER_PROBE);
+    assert_string_equal(rp.owner_node, "gpu-1");
+    report_deinit(&rp);
+}
+
+/* A text of @n bytes that @format has %s for: one that is just taken, and one byte more. */
+static void expect_longest(const char *format, unsigned n, const char *says)
+{
+    for (unsigned more = 0; more < 2; more++) {
+        struct report rp = REPORT_NULL;
+        struct str s = STR_NULL;
+        struct str x = STR_NULL;
+        struct err e = ERR_NULL;
+        char *text;
+        char *filled;
+
+        for (unsigned i = 0; i < n + more; i++)
+            str_add(&x, "x");
+        filled = str_take(&x, NULL);
+        str_addf(&s, format, filled);
+        text = str_take(&s, NULL);
+        assert_int_equal(decode(&rp, text, &e), more ? -EINVAL : 0);
+        assert_string_equal(e.text, more ? says : "");
+        report_deinit(&rp);
+        free(filled);
+        free(text);
+    }
+}
+
+static void test_longest_texts(void **state)
+{
+    expect_longest("{\"node\":{\"candidates\":[{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\","
+                   "\"x\":\"%s\"}]}}",
+        8192 - 49, "report: \"candidates\" is longer than 8192 bytes");
+    expect_longest("{\"node\":{\"paths\":{\"x\":\"%s\"}}}", 4096 - 8,
+        "report: \"paths\" is longer than 4096 bytes");
+    expect_longest("{\"node\":{\"fabric\":{\"kind\":\"efa\",\"x\":\"%s\"}}}", 2048 - 21,
+        "report: \"fabric\" is longer than 2048 bytes");
+    expect_longest("{\"node\":{\"engine\":\"%s\"}}", 31,
+        "report: \"engine\" has 32 bytes, and 0 to 31 are allowed");
+    expect_longest("{\"node\":{\"version\":\"%s\"}}", 31,
+        "report: \"version\" has 32 bytes, and 0 to 31 are allowed");
+    expect_longest("{\"node\":{\"hostname\":\"%s\"}}", 63,
+        "report: \"hostname\" has 64 bytes, and 1 to 63 are allowed");
+    expect_longest("{\"node\":{\"machine\":{\"place\":\"%s\"}}}", 31,
+        "report: machine: \"place\" has 32 bytes, and 0 to 31 are allowed");
+    expect_longest("{\"node\":{\"machine\":{\"host\":\"%s\"}}}", 31,
+        "report: machine: \"host\" has 32 bytes, and 0 to 31 are allowed");
+    expect_longest("{\"applied\":{\"revision\":1,\"error\":\"%s\"}}", 300,
+        "report: applied: \"error\" has 301 bytes, and 1 to 300 are allowed");
+}
+
+static void test_refused_reports(void **state)
 {
     static const struct {
         const char *body;
         const char *says;
     } cases[] = {
-        {"{\"public\":[\"192.0.2.1\",1]}", "move: entry 2 of \"public\" is not a text"},
-        {"{\"public\":[\"192.0.2.1\",\"hub.example\",\"127.0.0.1\"]}",
-            "move: entry 3 of \"public\": 127.0.0.1 is in "},
-        {"{\"public\":[\"a b\"]}", "move: entry 1 of \"public\": "},
+        {"{\"node\":1}", "report: \"node\" is not an object"},
+        {"{\"node\":{\"routes\":1}}", "report: \"routes\" is not an array of 0 to 16 items"},
+        {"{\"node\":{\"machine\":{\"joinedHere\":1}}}",
+            "report: machine: \"joinedHere\" is neither true nor false"},
+        {"{\"owner\":\"agents/a\"}",
+            "report: \"owner\" is \"agents/a\", and agent/NODE or probe/NODE is allowed"},
+        {"{\"owner\":\"agenx/a\"}",
+            "report: \"owner\" is \"agenx/a\", and agent/NODE or probe/NODE is allowed"},
+        {"{\"owner\":\"agent/a--b\"}",
+            "report: \"owner\" is \"agent/a--b\", and agent/NODE or probe/NODE is allowed"},
+        {"{\"owner\":\"agent\"}",
+            "report: \"owner\" is \"agent\", and agent/NODE or probe/NODE is allowed"},
+        {"{\"owner\":\"probe/a\",\"applied\":{\"revision\":1}}",
+            "report: \"applied\" is the agent's to say, and this is a probe's report"},
+        {"{\"owner\":\"probe/a\",\"traffic\":{}}",
+            "report: \"traffic\" is the agent's to say, and this is a probe's report"},
+        {"{\"run\":5,\"number\":0}",
+            "report: \"number\" is not a whole number from 1 to 9223372036854775807"},
+        {"{\"run\":5,\"number\":1,\"begins\":1}", "report: \"begins\" is neither true nor false"},
+        {"{\"run\":5,\"number\":1,\"ends\":1}", "report: \"ends\" is neither true nor false"},
+        {"{\"traffic\":{\"day\":\"2026-11-23\"}}", "report: traffic: \"flows\" is missing"},
+        {"{\"edges\":{\"b\":{\"path\":\"x\"}},\"node\":{\"engine\":1}}",
+            "report: \"engine\" is not a string"},
+        {"{\"edges\":{\"b\":1},\"node\":{\"engine\":1}}",
+            "the edge to \"b\": is not a JSON object"},
+        {"{\"node\":{\"engine\":1},\"applied\":{}}", "report: \"engine\" is not a string"},
+        {"{\"applied\":{},\"traffic\":{}}", "report: applied: \"revision\" is missing"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        json_t *json = json_loads(cases[i].body, 0, NULL);
-        struct hub_places places;
+        struct report rp = {.run = 41};
         struct err e = ERR_NULL;
 
-        assert_int_equal(move_request_decode(&places, json, 51820, &e), -EINVAL);
-        e.text[strlen(cases[i].says)] = '\0';
+        assert_int_equal(decode(&rp, cases[i].body, &e), -EINVAL);
         assert_string_equal(e.text, cases[i].says);
-        json_decref(json);
+        assert_int_equal(rp.run, 41);
     }
+}
+
+#define NO_SPEED(cipher)                                                                           \
+    "report: the speed of cipher \"" cipher "\" is not a number from 0 to 1000000"
+
+static void test_speeds_of_ciphers(void **state)
+{
+    static const struct {
+        const char *aead;
+        const char *says; /* "": it is taken */
+    } cases[] = {
+        {"{\"a\":0,\"b\":1000000,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1}", ""},
+        {"{\"a\":0,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1,\"i\":1}",
+            "report: \"aead\" names 9 ciphers, and 8 are allowed"},
+        {"{\"a234567890123456789012345678901\":1}", ""},
+        {"{\"a2345678901234567890123456789012\":1}", NO_SPEED("a2345678901234567890123456789012")},
+        {"{\"a\\u0007\":1}", NO_SPEED("a?")},
+        {"{\"a\":\"1\"}", NO_SPEED("a")},
+        {"{\"a\":-1}", NO_SPEED("a")},
+        {"{\"a\":1000001}", NO_SPEED("a")},
+        {"{\"a\":1,\"b\":2.5}", NO_SPEED("b")},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct report rp = REPORT_NULL;
+        struct str s = STR_NULL;
+        struct err e = ERR_NULL;
+        char *text;
+
+        str_addf(&s, "{\"node\":{\"aead\":%s}}", cases[i].aead);
+        text = str_take(&s, NULL);
+        assert_int_equal(decode(&rp, text, &e), cases[i].says[0] ? -EINVAL : 0);
+        assert_string_equal(e.text, cases[i].says);
+        if (!cases[i].says[0])
+            assert_string_equal(rp.aead, cases[i].aead);
+        report_deinit(&rp);
+        free(text);
+    }
+}
+
+/* What others see of a node: its name, where it is reached, its ciphers and its fabric. */
+static void test_what_others_see(void **state)
+{
+    char x[] = "x";
+    char same[] = "x";
+    char y[] = "y";
+    const struct report a = {
+        .hostname = "h", .candidates = x, .paths = x, .aead = x, .fabric = x, .engine = "e"};
+    struct report b = a;
+
+    assert_true(report_is_same_text(NULL, NULL));
+    assert_true(report_is_same_text(x, same));
+    assert_false(report_is_same_text(x, y));
+    assert_false(report_is_same_text(x, NULL));
+    assert_false(report_is_same_text(NULL, x));
+    b.candidates = same;
+    b.engine[0] = '\0';
+    assert_false(report_is_seen_otherwise(&a, &b));
+    b.hostname[0] = 'i';
+    assert_true(report_is_seen_otherwise(&a, &b));
+    b = a;
+    b.candidates = y;
+    assert_true(report_is_seen_otherwise(&a, &b));
+    b = a;
+    b.paths = y;
+    assert_true(report_is_seen_otherwise(&a, &b));
+    b = a;
+    b.aead = NULL;
+    assert_true(report_is_seen_otherwise(&a, &b));
+    b = a;
+    b.fabric = y;
+    assert_true(report_is_seen_otherwise(&a, &b));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_places),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unknown_fields),
         cmocka_unit_test(test_depth),
@@ -244,6 +472,12 @@ int main(void)
         cmocka_unit_test(test_fabric),
         cmocka_unit_test(test_growth),
         cmocka_unit_test(test_whose_and_which),
+        cmocka_unit_test(test_whole_report),
+        cmocka_unit_test(test_what_is_not_said),
+        cmocka_unit_test(test_longest_texts),
+        cmocka_unit_test(test_refused_reports),
+        cmocka_unit_test(test_speeds_of_ciphers),
+        cmocka_unit_test(test_what_others_see),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,24 @@ static int check_rates(struct engine *engine, struct err *e)
     return se->is_old ? err_set(e, ENGINE_E_UNSUPPORTED, "it is an older version") : 0;
 }
 
+static int offloads(struct engine *engine, struct offloads *ret, struct err *e)
+{
+    return ENGINE_E_UNSUPPORTED;
+}
+
+/* As the kernel's: it keeps no rates, and there is no process. */
+static int refuse_rates(struct engine *engine, struct err *e)
+{
+    return err_set(e, ENGINE_E_UNSUPPORTED,
+        "the kernel's WireGuard keeps no rates and shows no DSCP; with \"weft join --engine "
+        "userspace\" it is done");
+}
+
+static int refuse_retirement(struct engine *engine, struct err *e)
+{
+    return err_set(e, ENGINE_E_UNSUPPORTED, "the kernel engine is not a process");
+}
+
 static int retire(struct engine *engine, struct err *e)
 {
     struct sample_engine *se = (struct sample_engine *)engine;
@@ -188,6 +206,7 @@ static const struct engine_ops ops[ENGINE_KIND_N] = {
         .get = get,
         .apply = apply,
         .handshake = handshake,
+        .offloads = offloads,
         .check_rates = check_rates,
         .retire = retire,
         .open_frames = open_frames,
@@ -196,6 +215,9 @@ static const struct engine_ops ops[ENGINE_KIND_N] = {
         .get = get,
         .apply = apply,
         .handshake = handshake,
+        .offloads = offloads,
+        .check_rates = refuse_rates,
+        .retire = refuse_retirement,
         .open_frames = open_frames,
         .close = close_engine},
 };

@@ -35,8 +35,9 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     in.forwards4 = interface_setting(interface, true, "forwarding");
     in.forwards6 = interface_setting(interface, false, "forwarding");
     if (a->reconcile.engine)
-        in.engine = engine_kind_names[engine_kind_of(a->reconcile.engine)];
-    if (a->reconcile.engine && engine_offloads(a->reconcile.engine, &offloads, &e) == 0)
+        in.engine = engine_kind_names[a->reconcile.engine->ops->kind];
+    if (a->reconcile.engine &&
+        a->reconcile.engine->ops->offloads(a->reconcile.engine, &offloads, &e) == 0)
         in.offloads = &offloads;
     status = status_encode(&in);
     node_jobs_tell(&a->running, json_object_get(status, "jobs"));
@@ -146,7 +147,7 @@ static void post_engine(void *ctx, const struct request *rq, struct response *rs
     else
         response_json(rs, 200,
             json_pack("{s:s, s:s, s:b}", "interface", a->state.interface, "engine",
-                engine_kind_names[engine_kind_of(a->reconcile.engine)], "renewed", (int)(r == 0)));
+                engine_kind_names[a->reconcile.engine->ops->kind], "renewed", (int)(r == 0)));
 }
 
 /* ---- jobs: the hub answers ------------------------------------------------------------------ */

@@ -171,7 +171,7 @@ static void log_offloads(const struct agent *a)
     struct offloads o;
     struct err e = ERR_NULL;
 
-    if (engine_offloads(a->reconcile.engine, &o, &e) != 0)
+    if (a->reconcile.engine->ops->offloads(a->reconcile.engine, &o, &e) != 0)
         return;
     for (int i = 0; i < OFFLOAD_N; i++)
         if (!o.on[i])
@@ -207,9 +207,8 @@ static void log_pass(struct agent *a, const struct reconcile_result *result, nse
         log_info("UDP port %u is free again, and %s listens on it", a->state.listen_port,
             a->state.interface);
     if (result->opened) {
-        log_info("the %s engine runs %s%s%s",
-            engine_kind_names[engine_kind_of(a->reconcile.engine)], a->state.interface,
-            a->reconcile.why[0] ? ": " : "", a->reconcile.why);
+        log_info("the %s engine runs %s%s%s", engine_kind_names[a->reconcile.engine->ops->kind],
+            a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
         log_offloads(a);
     }
     if (result->n_changes > 0)
@@ -395,7 +394,7 @@ static bool observe_engine(struct agent *a, nsec_t now)
         a->listen_port = have.listen_errno == 0 ? have.listen_port : 0;
         r = observe_take(&a->seen, &have, now, a->wall_clock());
     }
-    node_clock_look(&a->time, r == 0 && engine_kind_of(a->reconcile.engine) == ENGINE_KIND_KERNEL,
+    node_clock_look(&a->time, r == 0 && a->reconcile.engine->ops->kind == ENGINE_KIND_KERNEL,
         a->wall_clock(), now);
     path_driver_set_engine(a->paths, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
     if (r == 0)
@@ -475,7 +474,7 @@ static void poll_report(struct agent *a, nsec_t now)
         .routes = &a->state.routes,
         .speeds = &a->speeds,
         .fabric = node_fabric_report(a->fabric),
-        .engine = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO,
+        .engine = engine ? engine->ops->kind : ENGINE_KIND_AUTO,
         .applied = a->applied,
         .fault = a->pass.fault.text,
         .rates_why = a->reconcile.rates_why,

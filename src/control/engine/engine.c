@@ -64,11 +64,6 @@ struct engine *engine_close(struct engine *engine)
     return NULL;
 }
 
-enum engine_kind engine_kind_of(const struct engine *engine)
-{
-    return engine->ops->kind;
-}
-
 int engine_get(struct engine *engine, struct wg_config *ret, struct err *e)
 {
     struct wg_config c = WG_CONFIG_NULL;
@@ -89,37 +84,4 @@ int engine_apply(
     struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e)
 {
     return diff_is_empty(d) ? 0 : engine->ops->apply(engine, d, secret, e);
-}
-
-int engine_handshake(struct engine *engine, const struct x25519_public *peer, struct err *e)
-{
-    return engine->ops->handshake(engine, peer, e);
-}
-
-int engine_offloads(struct engine *engine, struct offloads *ret, struct err *e)
-{
-    return engine->ops->offloads ? engine->ops->offloads(engine, ret, e) : ENGINE_E_UNSUPPORTED;
-}
-
-int engine_check_rates(struct engine *engine, struct err *e)
-{
-    if (engine->ops->check_rates)
-        return engine->ops->check_rates(engine, e);
-    return err_set(e, ENGINE_E_UNSUPPORTED,
-        "the kernel's WireGuard keeps no rates and shows no DSCP; with \"weft join --engine "
-        "userspace\" it is done");
-}
-
-int engine_retire(struct engine *engine, struct err *e)
-{
-    if (engine->ops->retire)
-        return engine->ops->retire(engine, e);
-    return err_set(e, ENGINE_E_UNSUPPORTED, "the %s engine is not a process",
-        engine_kind_names[engine_kind_of(engine)]);
-}
-
-int engine_open_frames(
-    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
-{
-    return engine->ops->open_frames(engine, ret, port, e);
 }

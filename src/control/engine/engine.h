@@ -36,30 +36,59 @@ enum engine_kind {
     ENGINE_KIND_N,
 };
 
-/** What a data path implements. */
+/** What a data path implements. Close it with engine_close(). */
 struct engine_ops {
     enum engine_kind kind;
 
-    /* As engine_get(); @ret need not be sorted. */
+    /* For engine_get() alone: @ret need not be sorted. */
     int (*get)(struct engine *engine, struct wg_config *ret, struct err *e);
 
-    /* As engine_apply(); @d is not empty. */
+    /* For engine_apply() alone: @d is not empty. */
     int (*apply)(struct engine *engine, const struct diff *d, const struct x25519_secret *secret,
         struct err *e);
 
-    /* As engine_handshake(). */
+    /*
+     * Have a peer begin a handshake now, whatever session there is.
+     *
+     * A relay passes on only what belongs to a handshake that it has seen; after an edge was moved
+     * to one, or one has forgotten, this is what tells it. The userspace engine keeps the old
+     * session until the new one is there; the kernel's is made to by taking the peer away and
+     * adding it again, so what is on its way to it meanwhile is lost.
+     *
+     * Return: as engine_get(); -ENOENT with words when there is no such peer.
+     */
     int (*handshake)(struct engine *engine, const struct x25519_public *peer, struct err *e);
 
-    /* As engine_offloads(); NULL: it keeps that to itself. */
+    /*
+     * Which of the kernel's segmentation offloads it uses, and why not the rest.
+     *
+     * Return: as engine_get(); ENGINE_E_UNSUPPORTED without words for the kernel's own.
+     */
     int (*offloads)(struct engine *engine, struct offloads *ret, struct err *e);
 
-    /* As engine_check_rates(); NULL: it keeps none. */
+    /*
+     * Does it keep rates?
+     *
+     * Return: 0; ENGINE_E_UNSUPPORTED with words, a clause: why it does not; or as engine_get().
+     */
     int (*check_rates)(struct engine *engine, struct err *e);
 
-    /* As engine_retire(); NULL: there is no process. */
+    /*
+     * Have the process that runs the interface end, and the interface stay.
+     *
+     * Then the engine is gone, and engine_open() starts the program that is installed now, which
+     * takes the interface as it is. What is on its way meanwhile is lost, and so are the sessions.
+     *
+     * Return: 0; ENGINE_E_UNSUPPORTED with words: there is no process, or it is one that cannot (of
+     * another implementation, or of an older version); or as engine_get().
+     */
     int (*retire)(struct engine *engine, struct err *e);
 
-    /* As engine_open_frames(). */
+    /*
+     * Path frames (frames.h) through its UDP port @port, on which it listens.
+     *
+     * Return: 0 and a thing to be closed by its ops; or negative errno with words.
+     */
     int (*open_frames)(
         struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e);
 
@@ -107,9 +136,6 @@ int engine_check(enum engine_kind wanted, const char *interface, struct err *e);
 /** engine_close() - the interface stays and works on. NULL is fine. Always NULL. */
 struct engine *engine_close(struct engine *engine);
 
-/** engine_kind_of() - which data path this one is. */
-enum engine_kind engine_kind_of(const struct engine *engine);
-
 /**
  * engine_get() - what it has: keys, peers, and what it observed of them
  * @ret:	untouched on failure, else sorted, to be released with wg_config_deinit()
@@ -120,7 +146,7 @@ int engine_get(struct engine *engine, struct wg_config *ret, struct err *e);
 
 /**
  * engine_apply() - change it; an empty change does not reach it
- * @d:		without rates where engine_check_rates() says that it keeps none
+ * @d:		without rates where check_rates() says that it keeps none
  * @secret:	the interface's private key, used when @d says that it has to be set
  *
  * Return: as engine_get(). After a failure a part may have been applied: get,
@@ -128,53 +154,6 @@ int engine_get(struct engine *engine, struct wg_config *ret, struct err *e);
  */
 int engine_apply(
     struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e);
-
-/**
- * engine_handshake() - have a peer begin a handshake now, whatever session there is
- *
- * A relay passes on only what belongs to a handshake that it has seen; after an
- * edge was moved to one, or one has forgotten, this is what tells it. The
- * userspace engine keeps the old session until the new one is there; the
- * kernel's is made to by taking the peer away and adding it again, so what is
- * on its way to it meanwhile is lost.
- *
- * Return: as engine_get(); -ENOENT with words when there is no such peer.
- */
-int engine_handshake(struct engine *engine, const struct x25519_public *peer, struct err *e);
-
-/**
- * engine_offloads() - which of the kernel's segmentation offloads it uses, and why not the rest
- *
- * Return: as engine_get(); ENGINE_E_UNSUPPORTED without words for the kernel's own.
- */
-int engine_offloads(struct engine *engine, struct offloads *ret, struct err *e);
-
-/**
- * engine_check_rates() - does it keep rates?
- *
- * Return: 0; ENGINE_E_UNSUPPORTED with words, a clause: why it does not; or as engine_get().
- */
-int engine_check_rates(struct engine *engine, struct err *e);
-
-/**
- * engine_retire() - have the process that runs the interface end, and the interface stay
- *
- * Then the engine is gone, and engine_open() starts the program that is installed now, which takes
- * the interface as it is. What is on its way meanwhile is lost, and so are the sessions.
- *
- * Return: 0; ENGINE_E_UNSUPPORTED with words: there is no process, or it is one that cannot (of
- * another implementation, or of an older version); or as engine_get().
- */
-int engine_retire(struct engine *engine, struct err *e);
-
-/**
- * engine_open_frames() - path frames through its UDP port: frames.h
- * @port:	that it listens on
- *
- * Return: 0 and a thing to be closed by its ops; or negative errno with words.
- */
-int engine_open_frames(
-    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e);
 
 /* ---- the kernel's own WireGuard -------------------------------------------------------------- */
 

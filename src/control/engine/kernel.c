@@ -166,6 +166,23 @@ static int kernel_handshake(struct engine *engine, const struct x25519_public *p
     return r;
 }
 
+static int kernel_offloads(struct engine *engine, struct offloads *ret, struct err *e)
+{
+    return ENGINE_E_UNSUPPORTED;
+}
+
+static int kernel_check_rates(struct engine *engine, struct err *e)
+{
+    return err_set(e, ENGINE_E_UNSUPPORTED,
+        "the kernel's WireGuard keeps no rates and shows no DSCP; with \"weft join --engine "
+        "userspace\" it is done");
+}
+
+static int kernel_retire(struct engine *engine, struct err *e)
+{
+    return err_set(e, ENGINE_E_UNSUPPORTED, "the kernel engine is not a process");
+}
+
 static void kernel_close(struct engine *engine)
 {
     struct kernel *k = (struct kernel *)engine;
@@ -179,6 +196,9 @@ static const struct engine_ops kernel_ops = {
     .get = kernel_get,
     .apply = kernel_apply,
     .handshake = kernel_handshake,
+    .offloads = kernel_offloads,
+    .check_rates = kernel_check_rates,
+    .retire = kernel_retire,
     .open_frames = kernel_open_frames,
     .close = kernel_close,
 };

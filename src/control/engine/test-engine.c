@@ -207,7 +207,7 @@ static void test_converges(void **state)
         struct wg_config now;
         struct diff d = DIFF_NULL;
 
-        if (engine_check_rates(engine, NULL) != 0)
+        if (engine->ops->check_rates(engine, NULL) != 0)
             wg_config_clear_rates(&want);
         apply(engine, &want);
         now = have(engine);
@@ -260,7 +260,7 @@ static void test_interface_is_deleted(void **state)
     assert_int_equal(rtnl_remove_link(&nl, link.ifindex), 0);
     netlink_close(&nl);
     /* In a process of its own the userspace engine ends with its interface. */
-    if (engine_kind_of(engine) == ENGINE_KIND_KERNEL)
+    if (engine->ops->kind == ENGINE_KIND_KERNEL)
         assert_int_equal(engine_get(engine, &c, &e), ENGINE_E_GONE);
 }
 
@@ -268,9 +268,9 @@ static void test_rates(void **state)
 {
     struct engine *engine = need(state);
     struct err e = ERR_NULL;
-    int r = engine_check_rates(engine, &e);
+    int r = engine->ops->check_rates(engine, &e);
 
-    assert_int_equal(r, engine_kind_of(engine) == ENGINE_KIND_KERNEL ? ENGINE_E_UNSUPPORTED : 0);
+    assert_int_equal(r, engine->ops->kind == ENGINE_KIND_KERNEL ? ENGINE_E_UNSUPPORTED : 0);
     if (r != 0)
         assert_non_null(strstr(err_text(&e), "keeps no rates"));
 }
@@ -281,9 +281,9 @@ static void test_offloads(void **state)
     struct engine *engine = need(state);
     struct offloads o;
     struct err e = ERR_NULL;
-    int r = engine_offloads(engine, &o, &e);
+    int r = engine->ops->offloads(engine, &o, &e);
 
-    assert_int_equal(r, engine_kind_of(engine) == ENGINE_KIND_KERNEL ? ENGINE_E_UNSUPPORTED : 0);
+    assert_int_equal(r, engine->ops->kind == ENGINE_KIND_KERNEL ? ENGINE_E_UNSUPPORTED : 0);
     for (int i = 0; r == 0 && i < OFFLOAD_N; i++)
         assert_int_equal(o.on[i], o.why[i][0] == '\0');
 }

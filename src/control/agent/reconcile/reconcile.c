@@ -253,7 +253,7 @@ static int provide_engine(struct reconcile *rc, const struct wg_config *want,
 /* The kernel's engine keeps no MTU of a peer, so what it was told counts as what it has. */
 static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
 {
-    if (engine_kind_of(rc->engine) != ENGINE_KIND_KERNEL || !rc->has_applied)
+    if (rc->engine->ops->kind != ENGINE_KIND_KERNEL || !rc->has_applied)
         return;
     for (size_t i = 0; i < have->n_peers; i++) {
         const struct wg_peer *applied = wg_config_find(&rc->applied, &have->peers[i].key);
@@ -267,7 +267,7 @@ static int check_rates(struct reconcile *rc, struct wg_config *want, struct err 
 {
     struct err why = ERR_NULL;
     bool is_asked = wg_config_has_rates(want) || want->shows_dscp;
-    int r = is_asked ? engine_check_rates(rc->engine, &why) : 0;
+    int r = is_asked ? rc->engine->ops->check_rates(rc->engine, &why) : 0;
 
     if (r != 0 && r != ENGINE_E_UNSUPPORTED) {
         if (e)
@@ -711,7 +711,7 @@ int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, 
 {
     if (!rc->engine)
         return err_set(e, ENGINE_E_GONE, "the engine of %s is not open", rc->interface);
-    return engine_handshake(rc->engine, peer, e);
+    return rc->engine->ops->handshake(rc->engine, peer, e);
 }
 
 bool reconcile_resend_endpoint(
@@ -762,9 +762,9 @@ int reconcile_take_down(struct reconcile *rc, struct err *e)
 
 int reconcile_retire_engine(struct reconcile *rc, struct err *e)
 {
-    int r = rc->engine ? engine_retire(rc->engine, e) : 0;
+    int r = rc->engine ? rc->engine->ops->retire(rc->engine, e) : 0;
 
-    if (r == ENGINE_E_UNSUPPORTED && engine_kind_of(rc->engine) == ENGINE_KIND_USERSPACE)
+    if (r == ENGINE_E_UNSUPPORTED && rc->engine->ops->kind == ENGINE_KIND_USERSPACE)
         r = reconcile_take_down(rc, e);
     if (r == ENGINE_E_GONE)
         r = 0;

@@ -210,7 +210,7 @@ void path_driver_set_engine(struct path_driver *d, struct engine *engine, uint16
     uint16_t before = d->sockets.main.port;
     bool opened = path_sockets_keep(&d->sockets, engine, port, now);
 
-    d->engine_pins = engine && engine_kind_of(engine) == ENGINE_KIND_USERSPACE;
+    d->engine_pins = engine && engine->ops->kind == ENGINE_KIND_USERSPACE;
     if (!opened)
         return;
     if (before != port || d->network == 0)

@@ -68,7 +68,7 @@ static void on_frames_readable(uv_poll_t *handle, int status, int events)
 static int open_frames(struct frame_client *fc, struct engine *engine, uint16_t port, struct err *e)
 {
     struct frame_client_poll *poll = calloc(1, sizeof(*poll));
-    int r = poll ? engine_open_frames(engine, &fc->frames, port, e) : -ENOMEM;
+    int r = poll ? engine->ops->open_frames(engine, &fc->frames, port, e) : -ENOMEM;
 
     if (r < 0) {
         free(poll);

@@ -5,20 +5,16 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "backends/etcd/etcd.h"
 #include "backends/kubernetes/kube_client.h"
-#include "backends/kubernetes/kubernetes.h"
-#include "backends/sqlite/sqlite.h"
 #include "base/err.h"
 #include "store/memory.h"
+#include "store/store_backend.h"
 
 struct kind {
     const char *scheme; /* what the URL starts with */
-    /* @where: what follows the scheme; @now: see store_open(). */
-    int (*open)(struct store **ret, const char *where, nsec_t now, struct err *e);
-    bool has_path; /* something must follow the scheme; else nothing may */
-    /* Checks what follows the scheme, in more detail. 0, or -EINVAL with words. NULL: no check. */
-    int (*check)(const char *where, struct err *e);
+    store_open_fn *open;
+    bool has_path;         /* something must follow the scheme; else nothing may */
+    store_check_fn *check; /* NULL: no more than that */
 };
 
 static const struct kind kinds[] = {

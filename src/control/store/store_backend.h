@@ -25,6 +25,27 @@
 #include "store/keys.h"
 #include "store/store.h"
 
+/* ---- opening the back ends of backends/ ------------------------------------------------------ */
+
+/**
+ * store_open_fn - the store of one back end; waits for the disk, five seconds at most for etcd, and
+ * ten for Kubernetes
+ * @ret:	gives it; store_free()
+ * @where:	what follows the scheme in the URL; SQLite makes a new file where there is none
+ * @now:	monotonic time, from which the leases found inside count
+ *
+ * Return: 0; -EINVAL with words for what is no path, URL or kubeconfig, or a prefix of etcd's that
+ * holds something else; of SQLite -EUCLEAN with words when the file is not sound or not ours, and
+ * -EBUSY when another process has it; or another negative errno with words.
+ */
+typedef int store_open_fn(struct store **ret, const char *where, nsec_t now, struct err *e);
+store_open_fn sqlite_open, etcd_open, etcd_open_tls, kubernetes_open;
+
+/** store_check_fn - is @where what such a store asks for? 0, or -EINVAL with words. Opens nothing.
+ */
+typedef int store_check_fn(const char *where, struct err *e);
+store_check_fn etcd_check, etcd_check_tls;
+
 /* ---- one request to a store, and its answer -------------------------------------------------- */
 
 /*

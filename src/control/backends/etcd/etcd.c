@@ -1,11 +1,10 @@
-/* etcd.c - see etcd.h: life, the thread, and which job comes next. */
-#include "etcd.h"
+/* etcd.c - see etcd_internal.h: life, the thread, and which job comes next. */
+#include "backends/etcd/etcd_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/etcd/etcd_internal.h"
 #include "os/clock.h"
 
 /* How long opening waits for etcd. */

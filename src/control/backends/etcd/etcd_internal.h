@@ -1,6 +1,29 @@
 /*
- * etcd_internal.h - what the files of the etcd store share: one struct, and the steps of its
- * thread.
+ * etcd_internal.h - the store in etcd v3, from which several hubs may serve one network: the struct
+ * that its files share, and the steps of its thread.
+ *
+ * It speaks the gateway's JSON (etcd 3.4 and later, under /v3/) with libcurl, on a thread of its
+ * own, to any of the members. etcd_codec.h says what the URL holds, and what the keys are.
+ *
+ * How the promises of store.h are kept:
+ *
+ *   order      The thread does one job after the other. Commits that have gathered and have no key
+ *              in common go into one transaction, which may give them the same revision.
+ *   durable    etcd answers when most members have it on their disks.
+ *   compare    A revision is etcd's, less the one at which the store's prefix was made.
+ *   unknown    A commit is sent again until it is answered; the key of the session makes sure that
+ *              it is done once (etcd_client.h). Only when no member has answered for eight seconds
+ *              is the answer STORE_E_UNKNOWN, or -EIO where nothing can have been done.
+ *   watches    Everything is told from one watch of etcd's, own changes as well: a commit is
+ *              answered when the watch has shown it. So changes come in the order of etcd's
+ *              revisions, whoever made them. When a member is lost, the watch continues at another
+ *              one, behind the last change that came. If etcd has compacted those revisions by
+ *              then, everything is read again. Then watches are told the present value of each key
+ *              that changed, and not each change.
+ *   leases     The length of a lease is kept with the key's value. Each hub measures the time
+ *              itself, from when it saw the key written; other hubs do not know of a store_keep().
+ *   large      A commit that is too long for a transaction of etcd's is done in parts, and is seen
+ *              whole or not at all (etcd_commit.c).
  *
  *     etcd_follow.c  requests, the steps of large commits, and following the feed
  *     etcd_commit.c  requests that read, and commits of one transaction or of many

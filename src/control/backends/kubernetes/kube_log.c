@@ -1,5 +1,5 @@
-/* kube_log.c - the journal of a store in Kubernetes; see kubernetes.h. What it does not need any
- * more kubernetes.c removes. */
+/* kube_log.c - the journal of a store in Kubernetes; see kubernetes_internal.h. What it does not
+ * need any more kubernetes.c removes. */
 #include "backends/kubernetes/kubernetes_internal.h"
 
 #include <errno.h>

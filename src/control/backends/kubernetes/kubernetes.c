@@ -1,11 +1,10 @@
-/* kubernetes.c - see kubernetes.h: life, the thread, and which job comes next. */
-#include "kubernetes.h"
+/* kubernetes.c - see kubernetes_internal.h: life, the thread, and which job comes next. */
+#include "backends/kubernetes/kubernetes_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/kubernetes/kubernetes_internal.h"
 #include "base/err.h"
 #include "os/clock.h"
 #include "store/memory.h"

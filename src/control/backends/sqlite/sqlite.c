@@ -1,5 +1,14 @@
-/* sqlite.c - see sqlite.h. */
-#include "sqlite.h"
+/*
+ * sqlite.c - the embedded store: one SQLite file, and a thread that waits for the disk.
+ *
+ * Write-ahead log, synchronous=FULL: what was committed survives the process and the machine.
+ *
+ * Theory of operation. The thread does the jobs in the order in which they came. While it waits for
+ * the disk, more jobs are queued. Commits that wait together go into one transaction, which is
+ * written and synced once for all of them, and they are answered when that is done. So one writer
+ * gets one commit with each sync of the disk, and many writers get many commits with each.
+ */
+#include "store/store_backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +22,6 @@
 
 #include "base/err.h"
 #include "os/file.h"
-#include "store/store_backend.h"
 
 /* ---- the file of the embedded store: created in one step, locked, checked when opened -------- */
 

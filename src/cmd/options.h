@@ -31,8 +31,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-
 struct err;
 struct option;
 

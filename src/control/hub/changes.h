@@ -21,9 +21,6 @@
 
 #include "hub/model/model.h"
 
-struct networks;
-struct watcher;
-
 struct changes {
     /* changes_init() sets these, but for the last four, which the hub sets before it serves. */
     struct model *model;          /* pins */

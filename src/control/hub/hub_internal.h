@@ -27,7 +27,6 @@
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
 #include "mesh/object/prices.h"
-#include "store/store.h"
 
 struct hub {
     struct hub_config config;                 /* borrows its texts */

@@ -50,7 +50,6 @@
 
 #include "base/clock.h"
 
-struct err;
 struct store;
 struct store_watch;
 

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 
-struct device;
 struct handshake_limits;
 struct peer;
 struct port;

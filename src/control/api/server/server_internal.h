@@ -27,8 +27,6 @@
  * answer. */
 #define SERVER__CONNECTION_MEMORY 8192
 
-struct tls_front;
-
 /*
  * Each time that a connection goes on that has waited for its answer, libmicrohttpd walks all those
  * of the same daemon that still wait. Thousands of members' watches do. So members have daemons of

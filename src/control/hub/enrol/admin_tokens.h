@@ -22,8 +22,6 @@
 #include "hub/record/record.h"
 #include "store/store.h"
 
-struct model;
-
 /** Most admin tokens on one hub. */
 #define ADMIN_TOKENS_MAX 256
 

@@ -18,7 +18,6 @@
 #include "api/server/server.h"
 #include "hub/audit/audit.h"
 
-struct handlers;
 struct reply;
 
 /** Begins the request, or begins it again after a conflict. @rq and @rs are as in a route_fn. */

@@ -19,7 +19,6 @@
 #include "hub/jobs/job_members.h"
 #include "rendezvous/shared/rdzv_record.h"
 
-struct change_queue;
 struct rdzv_wire;
 
 /* ---- which blobs of a job are in the hub's store --------------------------------------------- */

@@ -23,7 +23,6 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
-struct job_network;
 struct rdzv_wire;
 
 struct job_host {

@@ -18,8 +18,6 @@
 #include "hub/model/copies.h"
 #include "hub/record/record.h"
 
-struct model_node;
-
 /** A node's edges in figures, as its agent and its probe say them. */
 struct reported_counts {
     unsigned by_path[PATH_KIND_N]; /* reached by that path */

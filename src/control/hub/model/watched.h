@@ -32,9 +32,6 @@
 #include "base/containers.h"
 #include "base/rate.h"
 
-struct model_node;
-struct object_kind;
-
 /** Most objects of a network that are gone, and that watches can still be told of: 6 MiB. */
 #define WATCHED_GONE_MAX 65536
 

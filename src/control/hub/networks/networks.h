@@ -31,7 +31,6 @@
 #include "crypto/x25519.h"
 #include "hub/model/model.h"
 
-struct disk_works;
 struct public_addresses;
 struct tls_pin;
 

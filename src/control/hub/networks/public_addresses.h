@@ -20,7 +20,6 @@
 #include "os/log.h"
 
 struct err;
-struct resolve_task;
 
 /** The places of a hub. */
 struct public_addresses {

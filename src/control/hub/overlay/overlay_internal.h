@@ -29,16 +29,7 @@
 #include "os/timestamp_file.h"
 #include "shared/frame_client.h"
 
-struct device;
-struct engine;
 struct err;
-struct frame_socket;
-struct path_keys;
-struct port;
-struct relay;
-struct router_network;
-struct router_node;
-struct uapi_server;
 
 /* ---- which nodes the hub speaks to first, though nodes otherwise come to it ------------------ */
 

@@ -21,7 +21,6 @@
 #include "base/parse.h"
 #include "hub/record/record.h"
 
-struct model;
 struct model_network;
 
 /* ---- does another process run as this hub, on the same store, with its name and key? --------- */

@@ -19,7 +19,6 @@
 #include "base/containers.h"
 #include "hub/resources/resource.h"
 
-struct projection;
 struct resource_counts;
 struct writer;
 

@@ -29,7 +29,6 @@ struct model_node;
 struct request;
 struct response;
 struct stun_port;
-struct uv_loop_s;
 
 #define STREAMS_MAX     16384
 #define STREAMS_BY_NODE 2

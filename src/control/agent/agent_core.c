@@ -357,7 +357,7 @@ static void act_on_hubs(struct agent *a, const struct hub_set_actions *actions, 
 /* What is known of UDP to the hub: is it blocked, and how long does an idle mapping live? */
 static void poll_udp(struct agent *a, const struct observation *ob, nsec_t now)
 {
-    bool is_blocked = hub_transport_is_by_stream(&a->hubs.serving->transport.transport);
+    bool is_blocked = a->hubs.serving->transport.transport.choice.by_stream;
     const struct endpoint *hub = &a->hubs.serving->health.path.path.endpoint;
     struct keepalive_view view = {.now = now, .wall = a->wall_clock()};
 

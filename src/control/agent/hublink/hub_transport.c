@@ -37,9 +37,9 @@
 #define SETTLE_FIRST (30 * NSEC_PER_SEC)
 #define SETTLE_MAX   (1800 * NSEC_PER_SEC)
 
-static void choice_take(struct transport_choice *tc, enum transport_kind kind, nsec_t now)
+static void choice_take(struct transport_choice *tc, bool by_stream, nsec_t now)
 {
-    tc->kind = kind;
+    tc->by_stream = by_stream;
     tc->taken_at = now;
     tc->suspected_since = 0;
     tc->passes_since = 0;
@@ -120,7 +120,7 @@ static bool run_udp(struct hub_transport *ht, bool is_stream_open,
             tc->settle_for = SETTLE_FIRST;
         else
             tc->settle_for = nsec_min(tc->settle_for * 2, SETTLE_MAX);
-        choice_take(tc, TRANSPORT_STREAM, now);
+        choice_take(tc, true, now);
         tc->was_refused = is_refused;
         actions->has_changed = true;
     }
@@ -139,7 +139,7 @@ static bool run_stream(struct hub_transport *ht, bool is_stream_open,
     actions->ask = choice_ask(tc, now, is_returning ? ASK_RETURN : ASK_STREAM);
     if (tc->n_answered < ANSWERS_ENOUGH || now - tc->taken_at < tc->settle_for)
         return true;
-    choice_take(tc, TRANSPORT_UDP, now);
+    choice_take(tc, false, now);
     tc->returned_at = now;
     actions->has_changed = true;
     return true;
@@ -302,7 +302,7 @@ void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_vie
     /* What came before a line was due says nothing about the time since then. */
     udp_asymmetry_look(&ht->asymmetry,
         ht->silent_since != 0 && view->is_late ? now : ht->silent_since, view->rx_bytes,
-        !hub_transport_is_by_stream(ht), now);
+        !ht->choice.by_stream, now);
 }
 
 bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *from, nsec_t now)
@@ -319,7 +319,7 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
     tc->n_beside = 0;
     if (tc->passes_since == 0 && !tc->is_suspect)
         tc->passes_since = now;
-    if (tc->kind == TRANSPORT_STREAM)
+    if (tc->by_stream)
         tc->n_answered++;
     udp_asymmetry_on_answer(&ht->asymmetry, now);
     return true;
@@ -330,7 +330,7 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
 bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *from,
     const struct hub_transport_stream *stream)
 {
-    if (!hub_transport_is_by_stream(ht) || ht->asymmetry.silent_since == 0)
+    if (!ht->choice.by_stream || ht->asymmetry.silent_since == 0)
         return false;
     udp_asymmetry_on_heard(&ht->asymmetry, from);
     /* Told once for each verdict: an answer by UDP clears it, and that is not worth a line. */
@@ -350,10 +350,9 @@ struct hub_transport_actions hub_transport_run(
         /* Whoever reads the log should know why a stream that is wanted does not come about. */
         .has_failure =
             !status->is_open && status->why[0] != '\0' && strcmp(status->why, ht->failed) != 0};
-    bool wants_stream = ht->choice.kind == TRANSPORT_UDP
-                            ? run_udp(ht, status->is_open, &actions, now)
-                            : run_stream(ht, status->is_open, &actions, now);
-    bool by_stream = hub_transport_is_by_stream(ht);
+    bool wants_stream = ht->choice.by_stream ? run_stream(ht, status->is_open, &actions, now)
+                                             : run_udp(ht, status->is_open, &actions, now);
+    bool by_stream = ht->choice.by_stream;
 
     actions.open_stream = wants_stream && !stream->exists;
     actions.close_stream = !wants_stream && !by_stream && stream->exists;
@@ -374,12 +373,7 @@ struct hub_transport_actions hub_transport_run(
     return actions;
 }
 
-bool hub_transport_is_by_stream(const struct hub_transport *ht)
-{
-    return ht->choice.kind == TRANSPORT_STREAM;
-}
-
 const char *hub_transport_why(const struct hub_transport *ht)
 {
-    return hub_transport_is_by_stream(ht) ? ht->why : NULL;
+    return ht->choice.by_stream ? ht->why : NULL;
 }

@@ -26,13 +26,8 @@
  * return to UDP that did not last makes the next one wait longer.
  */
 
-enum transport_kind {
-    TRANSPORT_UDP,
-    TRANSPORT_STREAM,
-};
-
 struct transport_choice {
-    enum transport_kind kind;
+    bool by_stream;  /* packets to the hub go in TLS */
     nsec_t taken_at; /* time when this transport was taken; 0: it is the first one */
     nsec_t
         suspected_since; /* UDP has been asked since then because the hub is silent; 0: it is not */
@@ -211,9 +206,6 @@ struct hub_transport_actions hub_transport_run(
  */
 bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *from,
     const struct hub_transport_stream *stream);
-
-/** hub_transport_is_by_stream() - packets to the hub go in TLS. */
-bool hub_transport_is_by_stream(const struct hub_transport *ht);
 
 /** hub_transport_why() - why packets go through a stream, a clause; NULL while they do not. */
 const char *hub_transport_why(const struct hub_transport *ht);

@@ -398,7 +398,7 @@ static void carry_out(
         log_limited(&io->limit, now, LOG_LEVEL_WARNING,
             "UDP to the hub fails, and so does TLS%s%s: %s", status->through[0] ? " through " : "",
             status->through, status->why);
-    if (actions->has_changed && hub_transport_is_by_stream(&io->transport))
+    if (actions->has_changed && io->transport.choice.by_stream)
         log_warning("%s", io->transport.why);
     else if (actions->has_changed)
         log_info("UDP to the hub passes again, the stream is left");
@@ -473,8 +473,7 @@ void hub_transport_io_speak(struct hub_transport_io *io, nsec_t now)
 
 bool hub_transport_io_is_settled(const struct hub_transport_io *io)
 {
-    return io->transport.silent_since == 0 && !hub_transport_is_by_stream(&io->transport) &&
-           !io->stream;
+    return io->transport.silent_since == 0 && !io->transport.choice.by_stream && !io->stream;
 }
 
 const char *hub_transport_io_failure(const struct hub_transport_io *io)
@@ -486,7 +485,7 @@ const char *hub_transport_io_failure(const struct hub_transport_io *io)
 
 struct endpoint hub_transport_io_endpoint(const struct hub_transport_io *io)
 {
-    bool is_used = hub_transport_is_by_stream(&io->transport) && io->stream;
+    bool is_used = io->transport.choice.by_stream && io->stream;
 
     return is_used ? io->stream->local : (struct endpoint){.port = 0};
 }

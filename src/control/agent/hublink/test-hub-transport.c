@@ -99,7 +99,7 @@ static void block(struct world *w)
     w->has_tls = true;
     w->view.silent_since = w->now;
     pass(w, 10 * SEC);
-    assert_true(hub_transport_is_by_stream(&w->transport));
+    assert_true(w->transport.choice.by_stream);
 }
 
 static void assert_why(const struct world *w, const char *part)
@@ -140,7 +140,7 @@ static void test_refused(void **state)
     w->udp_answers = true;
     w->view.silent_since = w->now;
     /* Two endpoints of 12 s each. */
-    for (unsigned i = 0; i < 27 && !hub_transport_is_by_stream(&w->transport); i++)
+    for (unsigned i = 0; i < 27 && !w->transport.choice.by_stream; i++)
         pass(w, SEC);
     assert_why(w, "the hub at 192.0.2.1:51820 answers by UDP, but WireGuard does not get "
                   "through: something on the way seems to drop it; packets go in TLS to "
@@ -183,7 +183,7 @@ static void test_heard_through_the_stream(void **state)
     w->view.silent_since = 0;
     w->view.heard_at = w->stream.endpoint;
     pass(w, 60 * SEC);
-    assert_true(hub_transport_is_by_stream(&w->transport));
+    assert_true(w->transport.choice.by_stream);
     assert_int_not_equal(w->transport.silent_since, 0);
 }
 
@@ -196,7 +196,7 @@ static void test_udp_passes_again(void **state)
     w->view.heard_at = w->stream.endpoint;
     w->udp_answers = true;
     pass(w, 30 * SEC);
-    assert_false(hub_transport_is_by_stream(&w->transport));
+    assert_false(w->transport.choice.by_stream);
     assert_int_equal(w->n_changes, 2);
     assert_null(hub_transport_why(&w->transport));
     assert_false(w->is_joined);
@@ -220,7 +220,7 @@ static void test_neither(void **state)
     (void)snprintf(w->stream.status.why, sizeof(w->stream.status.why), "another certificate");
     pass(w, 60 * SEC);
     assert_int_equal(w->n_failures, 2);
-    assert_false(hub_transport_is_by_stream(&w->transport));
+    assert_false(w->transport.choice.by_stream);
     assert_int_equal(w->n_changes, 0);
 }
 
@@ -265,7 +265,7 @@ static void test_what_came_before_a_late_line(void **state)
         w->view.is_suspect = true;
         w->view.is_late = is_late != 0;
         pass(w, 30 * SEC);
-        assert_true(hub_transport_is_by_stream(&w->transport));
+        assert_true(w->transport.choice.by_stream);
         assert_why(w, is_late ? "192.0.2.1:51820 is blocked" : "the hub's datagrams arrive");
     }
 }
@@ -280,7 +280,7 @@ static void test_direction_is_forgotten_with_the_first_answer(void **state)
 
     w->has_tls = true;
     w->view.silent_since = w->now;
-    while (!hub_transport_is_by_stream(&w->transport)) {
+    while (!w->transport.choice.by_stream) {
         w->view.rx_bytes += 148;
         pass(w, SEC);
     }
@@ -288,7 +288,7 @@ static void test_direction_is_forgotten_with_the_first_answer(void **state)
     w->view.silent_since = 0;
     w->view.heard_at = w->stream.endpoint;
     w->udp_answers = true;
-    while (hub_transport_is_by_stream(&w->transport))
+    while (w->transport.choice.by_stream)
         pass(w, SEC);
     hub_transport_poll(&w->transport, &w->view, &w->stream, w->now);
     assert_int_equal(udp_asymmetry_of(&w->transport.asymmetry), UDP_ASYMMETRY_UNKNOWN);

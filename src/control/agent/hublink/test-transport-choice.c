@@ -61,7 +61,7 @@ static void test_heard_costs_nothing(void **state)
     pass(&w, 3600 * NSEC_PER_SEC);
     assert_int_equal(w.n_asked, 0);
     assert_false(w.wants_stream);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
+    assert_false(w.transport.choice.by_stream);
 }
 
 static void test_blocked(void **state)
@@ -75,12 +75,12 @@ static void test_blocked(void **state)
     assert_true(w.wants_stream);
     /* Not before there is one. */
     pass(&w, 10 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
+    assert_false(w.transport.choice.by_stream);
     w.stream.status.is_open = true;
     pass(&w, TRANSPORT_CHOICE_TICK);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
+    assert_false(w.transport.choice.by_stream);
     pass(&w, 2 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
+    assert_true(w.transport.choice.by_stream);
     assert_int_equal(w.n_changes, 1);
 }
 
@@ -106,7 +106,7 @@ static void test_join_is_quick(void **state)
     silence(&w);
     w.stream.status.is_open = true;
     pass(&w, 3 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
+    assert_true(w.transport.choice.by_stream);
 }
 
 /* STUN is answered: the hub's WireGuard is only slow, and UDP stays. */
@@ -117,7 +117,7 @@ static void test_slow_is_not_blocked(void **state)
     silence(&w);
     w.stream.status.is_open = true;
     pass(&w, 8 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
+    assert_false(w.transport.choice.by_stream);
     assert_false(w.wants_stream);
     w.transport.silent_since = 0;
     pass(&w, 8 * NSEC_PER_SEC);
@@ -133,7 +133,7 @@ static void test_refused(void **state)
     w.stream.status.is_open = true;
     silence(&w);
     pass(&w, 20 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
+    assert_false(w.transport.choice.by_stream);
     pass(&w, 5 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 1);
 }
@@ -229,7 +229,7 @@ static struct world on_stream(void)
     silence(&w);
     w.stream.status.is_open = true;
     pass(&w, 3 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
+    assert_true(w.transport.choice.by_stream);
     w.n_asked = 0;
     w.n_changes = 0;
     return w;
@@ -240,13 +240,13 @@ static void test_return(void **state)
     struct world w = on_stream();
 
     pass(&w, 60 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
+    assert_true(w.transport.choice.by_stream);
     /* On a stream that works UDP is asked now and then. */
     assert_in_range(w.n_asked, 11, 13);
     w.udp = true;
     w.transport.silent_since = 0;
     pass(&w, 7 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_UDP);
+    assert_false(w.transport.choice.by_stream);
     assert_int_equal(w.n_changes, 1);
     assert_false(w.wants_stream);
 }
@@ -258,7 +258,7 @@ static void test_one_answer(void **state)
 
     answer(&w);
     pass(&w, 20 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
+    assert_true(w.transport.choice.by_stream);
     assert_int_equal(w.transport.choice.n_answered, 0);
 }
 
@@ -270,7 +270,7 @@ static void test_no_flapping(void **state)
 
     w.udp = true;
     for (unsigned i = 0; i < 3600; i++) {
-        if (w.transport.choice.kind == TRANSPORT_STREAM)
+        if (w.transport.choice.by_stream)
             w.transport.silent_since = 0;
         else if (w.transport.silent_since == 0)
             silence(&w);
@@ -279,7 +279,7 @@ static void test_no_flapping(void **state)
     n_hour = w.n_changes;
     assert_in_range(n_hour, 4, 20);
     for (unsigned i = 0; i < 3600; i++) {
-        if (w.transport.choice.kind == TRANSPORT_STREAM)
+        if (w.transport.choice.by_stream)
             w.transport.silent_since = 0;
         else if (w.transport.silent_since == 0)
             silence(&w);
@@ -301,7 +301,7 @@ static void test_suspect(void **state)
     assert_false(w.wants_stream);
     w.udp = false;
     pass(&w, 10 * NSEC_PER_SEC);
-    assert_int_equal(w.transport.choice.kind, TRANSPORT_STREAM);
+    assert_true(w.transport.choice.by_stream);
 }
 
 int main(void)

@@ -251,10 +251,10 @@ static void apply_rules(struct agent *a, nsec_t now)
 {
     static const struct subnets none = SUBNETS_NULL;
     const struct node *self = snapshot_self(&a->snapshot);
-    struct forward_rules_facts facts = {.routes = self->routes ? self->routes : &none};
+    const struct subnets *routes = self->routes ? self->routes : &none;
 
-    facts.is_router = facts.routes->n > 0 || a->state.routes.n > 0;
-    forward_rules_apply(&a->rules, a->state.interface, &facts, !a->state.keeps_sources, now);
+    forward_rules_apply(&a->rules, a->state.interface, routes,
+        routes->n > 0 || a->state.routes.n > 0, !a->state.keeps_sources, now);
     class_marks_apply(&a->marks, a->state.interface, &a->snapshot, &a->reconcile.applied, now);
 }
 

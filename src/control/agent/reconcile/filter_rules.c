@@ -131,20 +131,20 @@ bool forward_rules_clamp_is_due(const struct forward_rules *fr, nsec_t now)
 }
 
 bool forward_rules_guard_is_due(
-    const struct forward_rules *fr, const struct forward_rules_facts *facts, nsec_t now)
+    const struct forward_rules *fr, const struct subnets *routes, bool is_router, nsec_t now)
 {
-    if (!facts->is_router && fr->is_removed)
+    if (!is_router && fr->is_removed)
         return false;
-    return is_due(fr->guarded_at, now) || facts->is_router != fr->was_router ||
-           !subnets_equal(facts->routes, &fr->routes);
+    return is_due(fr->guarded_at, now) || is_router != fr->was_router ||
+           !subnets_equal(routes, &fr->routes);
 }
 
-void forward_rules_on_guard(struct forward_rules *fr, const struct forward_rules_facts *facts,
+void forward_rules_on_guard(struct forward_rules *fr, const struct subnets *routes, bool is_router,
     const struct err *e, nsec_t now)
 {
     fr->guarded_at = now;
-    fr->was_router = facts->is_router;
-    fr->routes = *facts->routes;
+    fr->was_router = is_router;
+    fr->routes = *routes;
     fr->is_removed = !fr->was_router && e->code == 0;
     fr->guard_fault = fr->was_router ? *e : (struct err)ERR_NULL;
 }
@@ -156,7 +156,7 @@ void forward_rules_forget(struct forward_rules *fr)
 }
 
 void forward_rules_apply(struct forward_rules *fr, const char *interface,
-    const struct forward_rules_facts *facts, bool masquerades, nsec_t now)
+    const struct subnets *routes, bool is_router, bool masquerades, nsec_t now)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
     bool had_fault = fr->guard_fault.code != 0;
@@ -171,15 +171,15 @@ void forward_rules_apply(struct forward_rules *fr, const char *interface,
                 err_text(&why));
         }
     }
-    if (!forward_rules_guard_is_due(fr, facts, now))
+    if (!forward_rules_guard_is_due(fr, routes, is_router, now))
         return;
-    if (facts->is_router)
-        route_guard_format(&body, interface, facts->routes, masquerades);
-    if (filter_table_replace(GUARD_TABLE, interface, facts->is_router ? &body : NULL, &e) < 0 &&
-        facts->is_router && !had_fault)
+    if (is_router)
+        route_guard_format(&body, interface, routes, masquerades);
+    if (filter_table_replace(GUARD_TABLE, interface, is_router ? &body : NULL, &e) < 0 &&
+        is_router && !had_fault)
         log_warning(
             "what is forwarded to the subnets behind this node is not limited: %s", err_text(&e));
-    forward_rules_on_guard(fr, facts, &e, now);
+    forward_rules_on_guard(fr, routes, is_router, &e, now);
 }
 
 /* ---- marks by class -------------------------------------------------------------------------- */

@@ -79,11 +79,10 @@ struct forward_rules {
     struct err guard_fault; /* why the guard could not be put; without words: it could */
 };
 
-/** What the rules depend on. */
-struct forward_rules_facts {
-    const struct subnets *routes; /* the subnets that the hub has admitted; borrowed */
-    bool is_router;               /* this node asks to be the way to a subnet, or is */
-};
+/*
+ * Parameters in common. @routes: the subnets that the hub has admitted. @is_router: this node asks
+ * to be the way to a subnet, or is.
+ */
 
 /** forward_rules_clamp_is_due() - is the clamp to be put? */
 bool forward_rules_clamp_is_due(const struct forward_rules *fr, nsec_t now);
@@ -91,13 +90,13 @@ bool forward_rules_clamp_is_due(const struct forward_rules *fr, nsec_t now);
 /** forward_rules_guard_is_due() - is the guard to be put, or removed where this node is no router?
  */
 bool forward_rules_guard_is_due(
-    const struct forward_rules *fr, const struct forward_rules_facts *facts, nsec_t now);
+    const struct forward_rules *fr, const struct subnets *routes, bool is_router, nsec_t now);
 
 /**
  * forward_rules_on_guard() - an attempt to put or remove the guard has ended at @now
  * @e:		why it failed; code 0: it did not; copied
  */
-void forward_rules_on_guard(struct forward_rules *fr, const struct forward_rules_facts *facts,
+void forward_rules_on_guard(struct forward_rules *fr, const struct subnets *routes, bool is_router,
     const struct err *e, nsec_t now);
 
 /** forward_rules_forget() - the interface is another one: all rules have to be put again. */
@@ -112,7 +111,7 @@ void forward_rules_forget(struct forward_rules *fr);
  * a minute.
  */
 void forward_rules_apply(struct forward_rules *fr, const char *interface,
-    const struct forward_rules_facts *facts, bool masquerades, nsec_t now);
+    const struct subnets *routes, bool is_router, bool masquerades, nsec_t now);
 
 /* ---- marks by class -------------------------------------------------------------------------- */
 

@@ -28,11 +28,10 @@ static enum guard step(
     struct forward_rules *fr, const char *routes, bool is_router, const struct err *e, nsec_t now)
 {
     struct subnets s = subnets(routes);
-    struct forward_rules_facts facts = {.routes = &s, .is_router = is_router};
 
-    if (!forward_rules_guard_is_due(fr, &facts, now))
+    if (!forward_rules_guard_is_due(fr, &s, is_router, now))
         return GUARD_KEEP;
-    forward_rules_on_guard(fr, &facts, e, now);
+    forward_rules_on_guard(fr, &s, is_router, e, now);
     return is_router ? GUARD_PUT : GUARD_REMOVE;
 }
 

@@ -318,18 +318,17 @@ static void advance(struct pmtu *p, nsec_t now)
     }
 }
 
-bool pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_action *ret)
+enum pmtu_action pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_probe *ret)
 {
-    *ret = (struct pmtu_action){.kind = PMTU_ACTION_NONE};
     advance(p, now);
     if (p->state != PMTU_STATE_NONE && p->size != p->reported) {
         p->reported = p->size;
-        *ret = (struct pmtu_action){PMTU_ACTION_SET, {p->size, p->epoch, now}};
-        return true;
+        *ret = (struct pmtu_probe){p->size, p->epoch, now};
+        return PMTU_ACTION_SET;
     }
     if (p->next == 0)
-        return false;
-    *ret = (struct pmtu_action){PMTU_ACTION_PROBE, {p->next, p->epoch, now}};
+        return PMTU_ACTION_NONE;
+    *ret = (struct pmtu_probe){p->next, p->epoch, now};
     p->n_sent++;
     /* A later round does not try all sizes, but always the largest: a size in doubt is given up
      * only after it was probed in every round. */
@@ -339,7 +338,7 @@ bool pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_action *ret)
         p->next = p->high;
     else
         p->next = next_step(p, p->next, p->high);
-    return true;
+    return PMTU_ACTION_PROBE;
 }
 
 nsec_t pmtu_due(const struct pmtu *p)

@@ -67,15 +67,11 @@ struct pmtu_probe {
     nsec_t sent_at;
 };
 
-enum pmtu_action_kind {
+/** What the caller has to do. */
+enum pmtu_action {
     PMTU_ACTION_NONE,
-    PMTU_ACTION_PROBE, /* send it */
-    PMTU_ACTION_SET,   /* use probe.size from now on */
-};
-
-struct pmtu_action {
-    enum pmtu_action_kind kind;
-    struct pmtu_probe probe;
+    PMTU_ACTION_PROBE, /* send the probe */
+    PMTU_ACTION_SET,   /* use its size from now on */
 };
 
 struct pmtu {
@@ -131,12 +127,11 @@ void pmtu_on_data(struct pmtu *p, bool sent, bool heard, nsec_t now);
 
 /**
  * pmtu_next() - what is to be done
+ * @ret:	set for PROBE and SET
  *
  * Call after every event and when pmtu_due() has come, until there is nothing.
- *
- * Return: false: nothing now; @ret then has kind NONE.
  */
-bool pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_action *ret);
+enum pmtu_action pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_probe *ret);
 
 /** pmtu_due() - when pmtu_next() will have something without any event; NSEC_NEVER: never. */
 nsec_t pmtu_due(const struct pmtu *p);

@@ -82,16 +82,17 @@ static void send_probe(struct link *l, const struct pmtu_probe *probe)
 
 static void drain(struct link *l)
 {
-    struct pmtu_action action;
+    enum pmtu_action action;
+    struct pmtu_probe probe;
     unsigned n = 0;
 
-    while (pmtu_next(&l->pmtu, l->now, &action)) {
+    while ((action = pmtu_next(&l->pmtu, l->now, &probe)) != PMTU_ACTION_NONE) {
         assert_true(++n < 32);
-        if (action.kind == PMTU_ACTION_PROBE) {
-            send_probe(l, &action.probe);
+        if (action == PMTU_ACTION_PROBE) {
+            send_probe(l, &probe);
         } else {
             l->n_sets++;
-            l->used = action.probe.size;
+            l->used = probe.size;
         }
     }
 }
@@ -423,14 +424,15 @@ static void test_answers_out_of_bounds(void **state)
 /* Exactly these probes are sent at @now. */
 static void assert_probes(struct pmtu *p, nsec_t now, const uint16_t *sizes)
 {
-    struct pmtu_action action;
+    enum pmtu_action action;
+    struct pmtu_probe probe;
     unsigned n = 0;
 
-    while (pmtu_next(p, now, &action))
-        if (action.kind == PMTU_ACTION_PROBE) {
-            assert_int_equal(action.probe.size, sizes[n]);
-            assert_int_equal(action.probe.epoch, p->epoch);
-            assert_true(action.probe.sent_at == now);
+    while ((action = pmtu_next(p, now, &probe)) != PMTU_ACTION_NONE)
+        if (action == PMTU_ACTION_PROBE) {
+            assert_int_equal(probe.size, sizes[n]);
+            assert_int_equal(probe.epoch, p->epoch);
+            assert_true(probe.sent_at == now);
             n++;
         }
     assert_int_equal(sizes[n], 0);
@@ -462,13 +464,13 @@ static void begin(struct pmtu *p)
 /* Without any answer from now on; returns when it has settled. */
 static nsec_t settle_unanswered(struct pmtu *p)
 {
-    struct pmtu_action action;
+    struct pmtu_probe probe;
     nsec_t now = 0;
 
     while (p->state != PMTU_STATE_SETTLED) {
         now = pmtu_due(p);
         assert_true(now < 2 * T0);
-        while (pmtu_next(p, now, &action))
+        while (pmtu_next(p, now, &probe) != PMTU_ACTION_NONE)
             continue;
     }
     return now;
@@ -573,14 +575,16 @@ static void test_silence_says_nothing_of_sizes(void **state)
 /* The largest size is answered while smaller ones wait to be sent: they need not be any more. */
 static void test_an_answer_before_all_is_sent(void **state)
 {
-    struct pmtu_action action;
+    enum pmtu_action action;
+    struct pmtu_probe probe;
     struct pmtu p;
 
     pmtu_init(&p, &ethernet);
     pmtu_on_path(&p, &ethernet, T0);
-    do
-        assert_true(pmtu_next(&p, T0, &action));
-    while (action.kind != PMTU_ACTION_PROBE);
+    do {
+        action = pmtu_next(&p, T0, &probe);
+        assert_int_not_equal(action, PMTU_ACTION_NONE);
+    } while (action != PMTU_ACTION_PROBE);
     assert_int_equal(p.next, 1280);
     answer(&p, 1500, T0 + RTT);
     assert_settled(&p, 1500, NSEC_NEVER);

@@ -83,20 +83,16 @@ bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, bool is_whole, nse
     return false;
 }
 
-enum pmtu_driver_step pmtu_driver_next(
+enum pmtu_action pmtu_driver_next(
     struct pmtu_driver *pd, struct pmtu_probe *ret, uint16_t *ret_payload, nsec_t now)
 {
-    struct pmtu_action action;
+    enum pmtu_action action = pmtu_next(&pd->pmtu, now, ret);
 
-    if (!pmtu_next(&pd->pmtu, now, &action))
-        return PMTU_DRIVER_NONE;
-    if (action.kind == PMTU_ACTION_PROBE) {
-        *ret = action.probe;
-        *ret_payload = (uint16_t)(action.probe.size - header_len(&pd->remote));
-        return PMTU_DRIVER_PROBE;
-    }
-    pd->mtu = (uint16_t)(action.probe.size - header_len(&pd->remote) - WG_DATA_OVERHEAD);
-    return PMTU_DRIVER_USE;
+    if (action == PMTU_ACTION_PROBE)
+        *ret_payload = (uint16_t)(ret->size - header_len(&pd->remote));
+    if (action == PMTU_ACTION_SET)
+        pd->mtu = (uint16_t)(ret->size - header_len(&pd->remote) - WG_DATA_OVERHEAD);
+    return action;
 }
 
 void pmtu_driver_on_sent(struct pmtu_driver *pd, const struct pmtu_probe *probe, uint64_t id)
@@ -239,14 +235,14 @@ static bool seal_probe(struct hub_mtus *w, const struct hub_mtu *way, uint64_t i
 static bool next_frame_of(struct hub_mtus *w, struct hub_mtu *way, struct hub_mtu_frame *ret,
     bool *ret_is_new, nsec_t wall, nsec_t now)
 {
-    enum pmtu_driver_step step;
+    enum pmtu_action step;
     struct pmtu_probe probe;
     uint16_t payload;
 
-    while ((step = pmtu_driver_next(&way->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
+    while ((step = pmtu_driver_next(&way->pmtu, &probe, &payload, now)) != PMTU_ACTION_NONE) {
         uint64_t id = rng_u64(&w->rng);
 
-        if (step == PMTU_DRIVER_USE) {
+        if (step == PMTU_ACTION_SET) {
             *ret_is_new = true;
             way->owes = true;
         } else if (seal_probe(w, way, id, payload, wall, now, ret)) {
@@ -426,12 +422,12 @@ static void log_settled(struct stock_mtu *peer)
 static bool next_ping_of(struct stock_mtus *w, struct stock_mtu *peer, struct stock_ping *ret,
     bool *ret_is_new, nsec_t now)
 {
-    enum pmtu_driver_step step;
+    enum pmtu_action step;
     struct pmtu_probe probe;
     uint16_t payload;
 
-    while ((step = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
-        if (step == PMTU_DRIVER_USE) {
+    while ((step = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_ACTION_NONE) {
+        if (step == PMTU_ACTION_SET) {
             *ret_is_new = true;
             continue;
         }

@@ -55,13 +55,6 @@ struct pmtu_driver_limits {
     uint16_t link_mtu;    /* largest inner packet that a link of this machine carries; 0: unknown */
 };
 
-/** What the caller has to do. */
-enum pmtu_driver_step {
-    PMTU_DRIVER_NONE,
-    PMTU_DRIVER_PROBE, /* send a probe, then call pmtu_driver_on_sent() */
-    PMTU_DRIVER_USE,   /* the driver's @mtu has changed: use it */
-};
-
 /**
  * pmtu_driver_on_path() - packets go to @remote directly
  *
@@ -91,8 +84,11 @@ bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, bool is_whole, nse
  * @ret_payload: set for PROBE: bytes of UDP payload that give the probe its size
  *
  * Call it after every event and when pmtu_due() has come, until it returns NONE.
+ *
+ * Return: PROBE: send a probe, then call pmtu_driver_on_sent(); SET: the driver's @mtu has changed,
+ * use it.
  */
-enum pmtu_driver_step pmtu_driver_next(
+enum pmtu_action pmtu_driver_next(
     struct pmtu_driver *pd, struct pmtu_probe *ret, uint16_t *ret_payload, nsec_t now);
 
 /** pmtu_driver_on_sent() - the probe was sent; @id is its number. */

@@ -136,13 +136,13 @@ void edges_tell_relays(struct edges *e, nsec_t hub_rtt, struct path_side *side, 
 
 static void run_pmtu(struct edges *e, struct peer_entry *peer, nsec_t now)
 {
-    enum pmtu_driver_step step;
+    enum pmtu_action step;
     struct pmtu_probe probe;
     uint16_t payload, size;
     uint64_t id;
 
-    while ((step = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE)
-        if (step == PMTU_DRIVER_USE) {
+    while ((step = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_ACTION_NONE)
+        if (step == PMTU_ACTION_SET) {
             e->has_changes = true;
             e->relays_changed |= peer->is_relay;
             paths_set_mtu(e->paths, &peer->key, peer->pmtu->mtu);

@@ -126,15 +126,15 @@ static unsigned answer_probes(struct pmtu_driver *pd, uint16_t most, nsec_t *now
     unsigned n_uses = 0;
 
     for (unsigned turn = 0; turn < 100; turn++) {
-        enum pmtu_driver_step step;
+        enum pmtu_action step;
         struct pmtu_probe probe;
         uint64_t fits[PMTU_DRIVER_PROBES];
         uint16_t payload;
         unsigned n = 0;
 
-        while ((step = pmtu_driver_next(pd, &probe, &payload, *now)) != PMTU_DRIVER_NONE) {
-            n_uses += step == PMTU_DRIVER_USE ? 1 : 0;
-            if (step != PMTU_DRIVER_PROBE)
+        while ((step = pmtu_driver_next(pd, &probe, &payload, *now)) != PMTU_ACTION_NONE) {
+            n_uses += step == PMTU_ACTION_SET ? 1 : 0;
+            if (step != PMTU_ACTION_PROBE)
                 continue;
             pmtu_driver_on_sent(pd, &probe, ++id);
             if (payload <= most)
@@ -165,7 +165,7 @@ static void test_what_a_path_carries(void **state)
     assert_true(pmtu_driver_on_path(pd, &at, &limits, now));
     assert_false(pmtu_driver_on_path(pd, &at, &limits, now));
     /* No larger packet is trusted to it before one was answered. */
-    assert_int_equal(pmtu_driver_next(pd, &probe, &payload, now), PMTU_DRIVER_USE);
+    assert_int_equal(pmtu_driver_next(pd, &probe, &payload, now), PMTU_ACTION_SET);
     assert_int_equal(pd->mtu, 1200 - 60);
     assert_true(answer_probes(pd, 1500, &now) > 0);
     /* 1420 of inner packets are 1480 with IPv4, UDP and WireGuard around them. */

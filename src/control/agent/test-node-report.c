@@ -235,9 +235,8 @@ static enum edge_report_result hear(struct hub *h, const json_t *body)
     assert_true(strlen(bytes) <= 64u << 10);
     free(bytes);
     h->n_reports++;
-    if (edge_sequence_assess(&h->said, (uint64_t)json_integer_value(json_object_get(body, "run")),
-            (uint64_t)json_integer_value(json_object_get(body, "number")),
-            begins) == EDGE_TURN_AGAIN)
+    if (!edge_sequence_takes(&h->said, (uint64_t)json_integer_value(json_object_get(body, "run")),
+            (uint64_t)json_integer_value(json_object_get(body, "number")), begins))
         return EDGE_REPORT_AGAIN;
     if (begins)
         edge_parts_begin(&h->edges);

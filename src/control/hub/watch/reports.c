@@ -301,8 +301,7 @@ enum reports_result reports_take(
     }
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);
-    if (report->run != 0 &&
-        edge_sequence_assess(said, report->run, report->number, report->begins) == EDGE_TURN_AGAIN)
+    if (report->run != 0 && !edge_sequence_takes(said, report->run, report->number, report->begins))
         result = REPORTS_AGAIN;
     else if (report->has_edges)
         is_other |= take_edges(s, node, report, wall_s);

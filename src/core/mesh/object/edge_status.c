@@ -323,14 +323,14 @@ json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
 
 /* ---- which report follows which ------------------------------------------------------------- */
 
-enum edge_turn edge_sequence_assess(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins)
+bool edge_sequence_takes(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins)
 {
     bool follows = run == s->run && (n == s->last || n - 1 == s->last);
 
     if (!begins && !follows)
-        return EDGE_TURN_AGAIN;
+        return false;
     *s = (struct edge_sequence){.run = run, .last = n};
-    return EDGE_TURN_TAKE;
+    return true;
 }
 
 /* ---- what follows from them ----------------------------------------------------------------- */

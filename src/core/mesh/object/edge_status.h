@@ -153,14 +153,13 @@ struct edge_sequence {
     uint64_t last; /* number of the last one that was taken in */
 };
 
-/** What becomes of a report. */
-enum edge_turn {
-    EDGE_TURN_TAKE,  /* it follows, or begins anew */
-    EDGE_TURN_AGAIN, /* something between was lost: the writer has to begin anew */
-};
-
-/** edge_sequence_assess() - the report number @n of @run has come; @begins: it begins anew. */
-enum edge_turn edge_sequence_assess(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins);
+/**
+ * edge_sequence_takes() - the report number @n of @run has come; @begins: it begins anew
+ *
+ * Return: true if it follows, or begins anew; false: something between was lost, and the writer has
+ * to begin anew.
+ */
+bool edge_sequence_takes(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins);
 
 /* ---- what follows from the parts ------------------------------------------------------------ */
 

@@ -143,17 +143,17 @@ static void test_sequence(void **state)
     struct edge_sequence s = {.run = 0};
 
     /* A hub that was started anew knows of no run. */
-    assert_int_equal(edge_sequence_assess(&s, 7, 4, false), EDGE_TURN_AGAIN);
-    assert_int_equal(edge_sequence_assess(&s, 7, 5, true), EDGE_TURN_TAKE);
-    assert_int_equal(edge_sequence_assess(&s, 7, 6, false), EDGE_TURN_TAKE);
+    assert_false(edge_sequence_takes(&s, 7, 4, false));
+    assert_true(edge_sequence_takes(&s, 7, 5, true));
+    assert_true(edge_sequence_takes(&s, 7, 6, false));
     /* Its answer was lost. */
-    assert_int_equal(edge_sequence_assess(&s, 7, 6, false), EDGE_TURN_TAKE);
+    assert_true(edge_sequence_takes(&s, 7, 6, false));
     /* One between was lost; one of before; one of another run. */
-    assert_int_equal(edge_sequence_assess(&s, 7, 8, false), EDGE_TURN_AGAIN);
-    assert_int_equal(edge_sequence_assess(&s, 7, 5, false), EDGE_TURN_AGAIN);
-    assert_int_equal(edge_sequence_assess(&s, 8, 7, false), EDGE_TURN_AGAIN);
-    assert_int_equal(edge_sequence_assess(&s, 8, 1, true), EDGE_TURN_TAKE);
-    assert_int_equal(edge_sequence_assess(&s, 7, 7, false), EDGE_TURN_AGAIN);
+    assert_false(edge_sequence_takes(&s, 7, 8, false));
+    assert_false(edge_sequence_takes(&s, 7, 5, false));
+    assert_false(edge_sequence_takes(&s, 8, 7, false));
+    assert_true(edge_sequence_takes(&s, 8, 1, true));
+    assert_false(edge_sequence_takes(&s, 7, 7, false));
 }
 
 /* ---- the state ------------------------------------------------------------------------------ */

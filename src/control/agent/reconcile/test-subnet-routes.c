@@ -54,8 +54,7 @@ static void test_in_the_way(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct rtnl_entry used = {.type = RTNL_ENTRY_ROUTE,
-            .prefix = netns_prefix(cases[i].used),
+        struct rtnl_entry used = {.prefix = netns_prefix(cases[i].used),
             .table = cases[i].table,
             .is_on_link = cases[i].is_on_link};
         struct ip_prefix to = netns_prefix(cases[i].to);

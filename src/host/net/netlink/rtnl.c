@@ -298,7 +298,7 @@ static int take_address(const struct nlmsghdr *nlh, void *ctx)
 {
     const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *attrs[IFA_MAX + 1];
-    struct rtnl_entry entry = {.type = RTNL_ENTRY_ADDRESS};
+    struct rtnl_entry entry = {.is_address = true};
     struct walk *w = ctx;
 
     if (nlh->nlmsg_type != RTM_NEWADDR || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*ifa)))
@@ -397,7 +397,7 @@ static int take_route(const struct nlmsghdr *nlh, void *ctx)
     const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *attrs[RTA_MAX + 1];
     const struct nlattr *metrics[RTAX_MAX + 1];
-    struct rtnl_entry entry = {.type = RTNL_ENTRY_ROUTE};
+    struct rtnl_entry entry = {0};
     struct walk *w = ctx;
 
     if (nlh->nlmsg_type != RTM_NEWROUTE || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*rtm)))

@@ -153,15 +153,9 @@ int rtnl_find_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule);
 int rtnl_add_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule);
 int rtnl_remove_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule);
 
-/** Which kind of thing takes up a block of addresses. */
-enum rtnl_entry_type {
-    RTNL_ENTRY_ADDRESS,
-    RTNL_ENTRY_ROUTE,
-};
-
-/** An address of an interface, or a route. */
+/** What takes up a block of addresses: an address of an interface, or a route. */
 struct rtnl_entry {
-    enum rtnl_entry_type type;
+    bool is_address;
     struct ip_prefix prefix;     /* an address with the length of its block, or a destination */
     unsigned ifindex;            /* 0: a route without an interface */
     uint32_t table;              /* of a route */

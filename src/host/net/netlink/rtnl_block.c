@@ -27,10 +27,10 @@ static int look_at(const struct rtnl_entry *entry, void *ctx)
     struct search *s = ctx;
     struct ip_prefix used = entry->prefix;
 
-    if (entry->type == RTNL_ENTRY_ROUTE && used.len <= 1)
+    if (!entry->is_address && used.len <= 1)
         return 0;
     /* An address takes up itself; what its block takes up is said by its route. */
-    if (entry->type == RTNL_ENTRY_ADDRESS)
+    if (entry->is_address)
         used.len = ip_addr_is_v4(&used.addr) ? 32 : 128;
     if (s->found || is_own(s, entry->ifindex) || !ip_prefix_overlaps(&used, s->block))
         return 0;
@@ -81,8 +81,7 @@ int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, const uns
     if (!s.found)
         return 0;
     return err_set(e, -EADDRINUSE, "the block %s collides with the %s %s of %s",
-        ip_prefix_format(block, block_text),
-        s.what.type == RTNL_ENTRY_ADDRESS ? "address" : "route",
+        ip_prefix_format(block, block_text), s.what.is_address ? "address" : "route",
         ip_prefix_format(&s.what.prefix, what_text),
         if_indextoname(s.what.ifindex, name) ? name : "no interface");
 }

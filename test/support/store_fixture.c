@@ -174,10 +174,10 @@ void store_page_done(void *ctx, const struct store_answer *a)
         store_said_add(&page->said, &a->items[i]);
 }
 
-struct store_page store_page_read(struct store_fixture *f, const char *prefix, const char *from,
-    enum store_order order, size_t limit)
+struct store_page store_page_read(
+    struct store_fixture *f, const char *prefix, const char *from, bool is_down, size_t limit)
 {
-    struct store_range range = {.prefix = prefix, .from = from, .order = order, .limit = limit};
+    struct store_range range = {.prefix = prefix, .from = from, .is_down = is_down, .limit = limit};
     struct store_page page = {.r = 99};
 
     assert_int_equal(store_list(f->s, &range, store_page_done, &page, &f->e), 0);

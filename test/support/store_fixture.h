@@ -77,6 +77,6 @@ struct store_page {
 /** store_page_done() - a store_done_fn of a struct store_page. */
 void store_page_done(void *ctx, const struct store_answer *a);
 
-/** store_page_read() - ask for a page, and wait for it. */
-struct store_page store_page_read(struct store_fixture *f, const char *prefix, const char *from,
-    enum store_order order, size_t limit);
+/** store_page_read() - ask for a page, and wait for it; @is_down: in descending order. */
+struct store_page store_page_read(
+    struct store_fixture *f, const char *prefix, const char *from, bool is_down, size_t limit);

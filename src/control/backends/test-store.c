@@ -42,19 +42,19 @@ static void test_get_and_list(void **state)
     store_fixture_assert_list(f, "node/a/", "node/a/1=y@5 node/a/2=[1]@2");
 }
 
-static void assert_walk(struct store_fixture *f, const char *prefix, const char *from,
-    enum store_order order, const char *expected)
+static void assert_walk(struct store_fixture *f, const char *prefix, const char *from, bool is_down,
+    const char *expected)
 {
-    struct store_page page = store_page_read(f, prefix, from, order, 0);
+    struct store_page page = store_page_read(f, prefix, from, is_down, 0);
 
     assert_string_equal(page.said.text, expected);
     assert_false(page.has_more);
 }
 
-static void assert_page(struct store_fixture *f, const char *from, enum store_order order,
-    const char *expected, bool has_more)
+static void assert_page(
+    struct store_fixture *f, const char *from, bool is_down, const char *expected, bool has_more)
 {
-    struct store_page page = store_page_read(f, "a/", from, order, 2);
+    struct store_page page = store_page_read(f, "a/", from, is_down, 2);
 
     assert_string_equal(page.said.text, expected);
     assert_int_equal(page.has_more, has_more);
@@ -69,16 +69,16 @@ static void test_list_either_way(void **state)
     store_fixture_put(f, "a/2", "y");
     store_fixture_put(f, "a/3", "z");
     store_fixture_put(f, "b/1", "other");
-    assert_walk(f, "a/", NULL, STORE_ASCENDING, "a/1=x@1 a/2=y@2 a/3=z@3");
-    assert_walk(f, "a/", NULL, STORE_DESCENDING, "a/3=z@3 a/2=y@2 a/1=x@1");
-    assert_walk(f, "a/", "a/1", STORE_ASCENDING, "a/2=y@2 a/3=z@3");
-    assert_walk(f, "a/", "a/3", STORE_DESCENDING, "a/2=y@2 a/1=x@1");
+    assert_walk(f, "a/", NULL, false, "a/1=x@1 a/2=y@2 a/3=z@3");
+    assert_walk(f, "a/", NULL, true, "a/3=z@3 a/2=y@2 a/1=x@1");
+    assert_walk(f, "a/", "a/1", false, "a/2=y@2 a/3=z@3");
+    assert_walk(f, "a/", "a/3", true, "a/2=y@2 a/1=x@1");
     /* The place itself need not exist. */
-    assert_walk(f, "a/", "a/15", STORE_ASCENDING, "a/2=y@2 a/3=z@3");
-    assert_walk(f, "a/", "a/15", STORE_DESCENDING, "a/1=x@1");
-    assert_walk(f, "a/", "a/3", STORE_ASCENDING, "");
-    assert_walk(f, "", "a/3", STORE_ASCENDING, "b/1=other@4");
-    assert_walk(f, "c/", NULL, STORE_DESCENDING, "");
+    assert_walk(f, "a/", "a/15", false, "a/2=y@2 a/3=z@3");
+    assert_walk(f, "a/", "a/15", true, "a/1=x@1");
+    assert_walk(f, "a/", "a/3", false, "");
+    assert_walk(f, "", "a/3", false, "b/1=other@4");
+    assert_walk(f, "c/", NULL, true, "");
     assert_int_equal(store_list(f->s, &bad, store_page_done, NULL, &f->e), -EINVAL);
 }
 
@@ -94,10 +94,10 @@ static void test_pages(void **state)
         store_fixture_put(f, key, "x");
     }
     store_fixture_put(f, "b", "x");
-    assert_page(f, NULL, STORE_ASCENDING, "a/0=x@1 a/1=x@2", true);
-    assert_page(f, "a/1", STORE_ASCENDING, "a/2=x@3 a/3=x@4", true);
-    assert_page(f, "a/3", STORE_ASCENDING, "a/4=x@5", false);
-    assert_page(f, "a/2", STORE_DESCENDING, "a/1=x@2 a/0=x@1", false);
+    assert_page(f, NULL, false, "a/0=x@1 a/1=x@2", true);
+    assert_page(f, "a/1", false, "a/2=x@3 a/3=x@4", true);
+    assert_page(f, "a/3", false, "a/4=x@5", false);
+    assert_page(f, "a/2", true, "a/1=x@2 a/0=x@1", false);
     /* Long values make short pages, and reading on gets all of them. */
     memset(big, 'v', STORE_VALUE_MAX);
     big[STORE_VALUE_MAX] = '\0';
@@ -105,7 +105,7 @@ static void test_pages(void **state)
         (void)snprintf(key, sizeof(key), "big/%02d", i);
         store_fixture_put(f, key, big);
     }
-    page = store_page_read(f, "big/", NULL, STORE_ASCENDING, 0);
+    page = store_page_read(f, "big/", NULL, false, 0);
     assert_int_equal(page.said.n, STORE_PAGE_BYTES_MAX / STORE_VALUE_MAX);
     assert_true(page.has_more);
     page.said.n = 0;

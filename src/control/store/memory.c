@@ -72,7 +72,7 @@ static int get(struct memory *m, struct store_job *job)
 static int list(struct memory *m, struct store_job *job)
 {
     size_t len = strlen(job->key);
-    bool is_up = job->order == STORE_ASCENDING;
+    bool is_up = !job->is_down;
     int r = 0;
 
     /* The walk also steps over items outside of the range, which is fine for a small store. */

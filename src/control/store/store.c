@@ -234,7 +234,7 @@ int store_list(
     job = new_job(STORE_JOB_LIST, range->prefix, done, ctx, e);
     if (!job)
         return -ENOMEM;
-    job->order = range->order;
+    job->is_down = range->is_down;
     job->limit = range->limit > 0 && range->limit < STORE_PAGE_MAX ? range->limit : STORE_PAGE_MAX;
     if (range->from) {
         job->from = strdup(range->from);

@@ -166,18 +166,12 @@ size_t store_pending(const struct store *s);
  */
 int store_get(struct store *s, const char *key, store_done_fn done, void *ctx, struct err *e);
 
-/** Which way a list goes. */
-enum store_order {
-    STORE_ASCENDING,
-    STORE_DESCENDING,
-};
-
 /** A page of a list. */
 struct store_range {
-    const char *prefix;     /* keys that start with it; "": all */
-    const char *from;       /* begin behind this key; NULL: with the first (descending: the last) */
-    enum store_order order; /* of the keys' bytes */
-    size_t limit;           /* items; 0, or more than STORE_PAGE_MAX: that many */
+    const char *prefix; /* keys that start with it; "": all */
+    const char *from;   /* begin behind this key; NULL: with the first (descending: the last) */
+    bool is_down;       /* in descending order of the keys' bytes; else ascending */
+    size_t limit;       /* items; 0, or more than STORE_PAGE_MAX: that many */
 };
 
 /**

@@ -78,14 +78,14 @@ struct store_job {
     enum store_job_kind kind;
 
     /* The request; a back end reads it only. */
-    struct store_op *ops;   /* COMMIT: owns the array, and each key and value */
-    size_t n_ops;           /* COMMIT: at least 1 */
-    char *key;              /* owns; see enum store_job_kind */
-    char *from;             /* LIST: owns; begin behind this key; NULL: with the first */
-    enum store_order order; /* LIST */
-    size_t limit;           /* LIST: most items; at least 1 */
-    uint64_t first;         /* CHANGES: the first revision wanted; DELETED: the answer's */
-    size_t bytes;           /* of keys and values in @ops */
+    struct store_op *ops; /* COMMIT: owns the array, and each key and value */
+    size_t n_ops;         /* COMMIT: at least 1 */
+    char *key;            /* owns; see enum store_job_kind */
+    char *from;           /* LIST: owns; begin behind this key; NULL: with the first */
+    bool is_down;         /* LIST: in descending order */
+    size_t limit;         /* LIST: most items; at least 1 */
+    uint64_t first;       /* CHANGES: the first revision wanted; DELETED: the answer's */
+    size_t bytes;         /* of keys and values in @ops */
 
     /* For store.c alone. */
     nsec_t asked_at;           /* COMMIT: time from which its leases count */

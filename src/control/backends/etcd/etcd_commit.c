@@ -53,7 +53,7 @@ static int take_item(void *ctx, const struct etcd_kv *kv)
 static struct etcd_span span_of(const struct store_job *job, char from[static ETCD_NAME_MAX + 1],
     char end[static ETCD_NAME_MAX + 1])
 {
-    struct etcd_span span = {.is_down = job->order == STORE_DESCENDING};
+    struct etcd_span span = {.is_down = job->is_down};
     char place[ETCD_NAME_MAX + 1];
 
     (void)name_of(from, job->key, "");

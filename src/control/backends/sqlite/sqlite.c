@@ -423,11 +423,10 @@ static int get(struct sqlite_db *db, struct store_job *job)
 
 static int list(struct sqlite_db *db, struct store_job *job)
 {
-    bool is_up = job->order == STORE_ASCENDING;
-    sqlite3_stmt *st = query(db, is_up ? SQLITE_DB_UP : SQLITE_DB_DOWN);
+    sqlite3_stmt *st = query(db, job->is_down ? SQLITE_DB_DOWN : SQLITE_DB_UP);
 
     bind_text(st, 1, job->key);
-    bind_text(st, 2, job->from ? job->from : is_up ? "" : "~");
+    bind_text(st, 2, job->from ? job->from : job->is_down ? "~" : "");
     return read_rows(db, st, job);
 }
 

@@ -188,7 +188,7 @@ static int ask(struct reading *rd, enum audit_kind kind, struct err *e)
     char key[RECORD_KEY_MAX];
     struct store_range range = {.prefix = audit_prefixes[kind],
         .from = from[0] ? audit_record_key(key, kind, from) : NULL,
-        .order = rd->query.after[0] ? STORE_ASCENDING : STORE_DESCENDING,
+        .is_down = rd->query.after[0] == '\0',
         .limit = LOOK_MAX};
 
     *w = (struct walk){.rd = rd, .kind = kind, .is_up = rd->query.after[0] != '\0'};

@@ -29,6 +29,10 @@ static void test_endpoint(void **state)
         {"[fd00::1]:51820", "[fd00::1]:51820"},
         {"[fe80::1%4]:9", "[fe80::1%4]:9"},
         {"[1.2.3.4]:5", "1.2.3.4:5"},
+        {"[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%4294967295]:65535",
+            "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff%4294967295]:65535"},
+        {"[]:5", NULL},
+        {"[fe80::1%4294967296]:9", NULL},
         {"1.2.3.4", NULL},
         {"1.2.3.4:0", NULL},
         {"1.2.3.4:65536", NULL},
@@ -50,6 +54,65 @@ static void test_endpoint(void **state)
         else
             assert_true(strlen(e.text) > 0);
     }
+}
+
+static struct ip_addr address(const char *text)
+{
+    struct ip_addr a;
+
+    assert_int_equal(ip_addr_parse(&a, text, NULL), 0);
+    return a;
+}
+
+static void test_link_local(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_link_local;
+    } rows[] = {
+        {"169.254.0.1", true},
+        {"169.254.255.255", true},
+        {"169.253.0.1", false},
+        {"168.254.0.1", false},
+        {"10.0.0.1", false},
+        {"fe80::1", true},
+        {"febf::1", true},
+        {"fec0::1", false},
+        {"ff80::1", false},
+        {"fd00::1", false},
+        {"::", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct ip_addr a = address(rows[i].text);
+
+        assert_int_equal(ip_addr_is_link_local(&a), rows[i].is_link_local);
+    }
+}
+
+/* Two are equal in every part or are not. */
+static void test_equal(void **state)
+{
+    static const char *const endpoints[] = {
+        "[fe80::1%4]:9", "[fe80::1%4]:8", "[fe80::1%5]:9", "[fe80::2%4]:9"};
+    static const char *const prefixes[] = {"10.0.0.0/8", "10.0.0.0/16", "11.0.0.0/8"};
+
+    for (size_t i = 0; i < sizeof(endpoints) / sizeof(*endpoints); i++)
+        for (size_t j = 0; j < sizeof(endpoints) / sizeof(*endpoints); j++) {
+            struct endpoint a;
+            struct endpoint b;
+
+            assert_int_equal(endpoint_parse(&a, endpoints[i], NULL), 0);
+            assert_int_equal(endpoint_parse(&b, endpoints[j], NULL), 0);
+            assert_int_equal(endpoint_equal(&a, &b), i == j);
+        }
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+        for (size_t j = 0; j < sizeof(prefixes) / sizeof(*prefixes); j++) {
+            struct ip_prefix a = prefix(prefixes[i]);
+            struct ip_prefix b = prefix(prefixes[j]);
+
+            assert_int_equal(ip_prefix_equal(&a, &b), i == j);
+        }
 }
 
 static void test_prefix_mask(void **state)
@@ -88,6 +151,8 @@ static void test_overlap(void **state)
         {"0.0.0.0/0", "192.168.1.0/24", true},
         {"::/0", "10.0.0.0/8", false},
         {"fd00::/8", "fd12::/48", true},
+        {"10.42.0.0/16", "10.42.0.0/16", true},
+        {"10.42.0.1/32", "10.42.0.2/32", false},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -203,6 +268,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_endpoint),
+        cmocka_unit_test(test_link_local),
+        cmocka_unit_test(test_equal),
         cmocka_unit_test(test_prefix_mask),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_nth),

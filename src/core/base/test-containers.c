@@ -95,6 +95,77 @@ static void test_heap_reference(void **state)
     heap_deinit(&h);
 }
 
+/* Armed for never is not armed; of two with one deadline the one that was armed first is first. */
+static void test_heap_of_few(void **state)
+{
+    struct heap_link links[3] = {{.pos = 0}};
+    struct heap h = HEAP_NULL;
+
+    assert_int_equal(heap_due(&h), NSEC_NEVER);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(heap_set(&h, &links[i], i == 2 ? 5 : 7), 0);
+    assert_int_equal(h.n, 3);
+    assert_int_equal(heap_due(&h), 5);
+    assert_int_equal(heap_set(&h, &links[2], NSEC_NEVER), 0);
+    assert_int_equal(links[2].pos, 0);
+    assert_int_equal(h.n, 2);
+    assert_int_equal(heap_set(&h, &links[2], NSEC_NEVER), 0);
+    assert_int_equal(h.n, 2);
+    assert_null(heap_pop_due(&h, 6));
+    assert_ptr_equal(heap_first(&h), &links[0]);
+    /* Armed again it is behind the other. */
+    assert_int_equal(heap_set(&h, &links[0], 7), 0);
+    assert_ptr_equal(heap_pop_due(&h, 7), &links[1]);
+    assert_int_equal(links[1].pos, 0);
+    assert_ptr_equal(heap_pop_due(&h, 7), &links[0]);
+    assert_null(heap_first(&h));
+    heap_deinit(&h);
+    assert_null(h.items);
+}
+
+/* What is reserved is had at once, doubled from 16, and nothing is had twice. */
+static void test_heap_reserve(void **state)
+{
+    static const struct {
+        size_t n, cap;
+    } rows[] = {{1, 16}, {16, 16}, {17, 32}, {32, 32}, {33, 64}, {3, 64}, {1000, 1024}};
+    struct heap h = HEAP_NULL;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        assert_int_equal(heap_reserve(&h, rows[i].n), 0);
+        assert_non_null(h.items);
+        assert_int_equal(h.cap, rows[i].cap);
+    }
+    heap_deinit(&h);
+}
+
+/* There is no more than one member a chain, whatever their number. */
+static void test_htab_grows(void **state)
+{
+    static struct member members[N];
+    struct htab t;
+
+    htab_init(&t, 3);
+    assert_null(htab_first(&t, 1));
+    for (size_t i = 0; i < N; i++) {
+        members[i].key = i;
+        assert_int_equal(htab_add(&t, &members[i].link, hash_u64(t.seed, i)), 0);
+        assert_int_equal(t.n, i + 1);
+        assert_true(t.n <= (size_t)1 << t.bits);
+        assert_true(t.bits == 4 || t.n > (size_t)1 << (t.bits - 1));
+    }
+    for (size_t i = 0; i < N; i++)
+        assert_ptr_equal(find(&t, i), &members[i]);
+    htab_deinit(&t);
+    assert_null(t.buckets);
+    assert_int_equal(t.n, 0);
+    assert_int_equal(t.bits, 0);
+    /* It can be filled again. */
+    assert_int_equal(htab_add(&t, &members[5].link, hash_u64(t.seed, 5)), 0);
+    assert_ptr_equal(find(&t, 5), &members[5]);
+    htab_deinit(&t);
+}
+
 #define RING_PER_THREAD ((size_t)20000)
 
 static void *produce(void *arg)
@@ -179,6 +250,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_htab_reference),
         cmocka_unit_test(test_heap_reference),
+        cmocka_unit_test(test_heap_of_few),
+        cmocka_unit_test(test_heap_reserve),
+        cmocka_unit_test(test_htab_grows),
         cmocka_unit_test(test_ring_threads),
         cmocka_unit_test(test_ring_full),
         cmocka_unit_test(test_every_byte_is_hashed),

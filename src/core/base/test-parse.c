@@ -23,8 +23,15 @@ static void test_u64(void **state)
     assert_true(parse_u64(&v, "", 0, 9, "n", &e) < 0);
     assert_true(parse_u64(&v, " 1", 0, 9, "n", &e) < 0);
     assert_true(parse_u64(&v, "-1", 0, 9, "n", &e) < 0);
+    assert_true(parse_u64(&v, "8x", 0, 9, "n", &e) < 0);
+    assert_true(parse_u64(&v, "10x", 0, 9, "n", &e) < 0);
     assert_true(parse_u64(&v, "18446744073709551616", 0, UINT64_MAX, "n", &e) < 0);
     assert_int_equal(v, 65535);
+    assert_int_equal(parse_u64(&v, "1", 1, 65535, "port", &e), 0);
+    assert_int_equal(v, 1);
+    assert_true(parse_u64(&v, "0", 1, 65535, "port", &e) < 0);
+    assert_int_equal(parse_u64(&v, "18446744073709551615", 0, UINT64_MAX, "n", &e), 0);
+    assert_true(v == UINT64_MAX);
 }
 
 static void test_duration(void **state)
@@ -34,12 +41,13 @@ static void test_duration(void **state)
         int64_t seconds; /* -1: refused */
     } cases[] = {{"90", 90}, {"90s", 90}, {"15m", 900}, {"1h", 3600}, {"7d", 604800}, {"8d", -1},
         {"", -1}, {"h", -1}, {"1w", -1}, {"99999999999999999999s", -1},
-        {"9223372036854775807d", -1}};
+        {"9223372036854775807d", -1}, {"9223372036854775807s", -1}, {"9", -1}, {"10", 10}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct err e = ERR_NULL;
         nsec_t d = -1;
-        int r = parse_duration(&d, cases[i].in, 0, 604800 * NSEC_PER_SEC, "ttl", &e);
+        int r =
+            parse_duration(&d, cases[i].in, 10 * NSEC_PER_SEC, 604800 * NSEC_PER_SEC, "ttl", &e);
 
         assert_int_equal(r == 0, cases[i].seconds >= 0);
         if (r == 0)
@@ -57,6 +65,10 @@ static void test_decimal(void **state)
         {"70B", 70, "B"},
         {"2.5e3", 2500, ""},
         {"0", 0, ""},
+        {"9", 9, ""},
+        {"1X", 0, "1X"},
+        {"/1", 0, "/1"},
+        {":1", 0, ":1"},
         {"0x10", 0, "0x10"},
         {"-1", 0, "-1"},
         {" 1", 0, " 1"},
@@ -110,9 +122,12 @@ static void test_rate(void **state)
         const char *in;
         uint64_t bits; /* 0: refused */
     } cases[] = {{"10Gbit", 10000000000}, {"2.5Gbit", 2500000000}, {"500Mbit", 500000000},
-        {"64kbit", 64000}, {"1000", 1000}, {"9bit", 9}, {"1Tbit", 1000000000000}, {"0.5kbit", 500},
-        {"100Mbit/s", 100000000}, {"1000/s", 0}, {"1Mbit/", 0}, {"1Mbit/sec", 0}, {"", 0}, {"0", 0},
-        {"Gbit", 0}, {"10gbit", 0}, {"10 Gbit", 0}, {"-1", 0}, {"1.Gbi", 0}, {"99999999Tbit", 0},
+        {"64kbit", 64000}, {"1000", 1000}, {"1", 1}, {"1000Tbit", 1000000000000000},
+        {"1000.000000000001Tbit", 0}, {"0.0625Gbit", 62500000}, {"1.09kbit", 1090},
+        {"18446744073709551615.5kbit", 0}, {"1./bit", 0}, {"1.:bit", 0}, {"9bit", 9},
+        {"1Tbit", 1000000000000}, {"0.5kbit", 500}, {"100Mbit/s", 100000000}, {"1000/s", 0},
+        {"1Mbit/", 0}, {"1Mbit/sec", 0}, {"", 0}, {"0", 0}, {"Gbit", 0}, {"10gbit", 0},
+        {"10 Gbit", 0}, {"-1", 0}, {"1.Gbi", 0}, {"99999999Tbit", 0},
         {"184467440737095516160Gbit", 0}, {"18446744.9Tbit", 0}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

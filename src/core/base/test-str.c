@@ -65,6 +65,14 @@ static void test_empty(void **state)
     assert_string_equal(text, "");
     assert_int_equal(len, 0);
     free(text);
+    text = str_take(&s, NULL);
+    assert_string_equal(text, "");
+    free(text);
+    assert_string_equal(str_text(&s), "");
+    str_addf(&s, "%s", "");
+    assert_non_null(s.text);
+    assert_false(s.failed);
+    str_deinit(&s);
 }
 
 static void test_failure_is_remembered(void **state)
@@ -75,7 +83,16 @@ static void test_failure_is_remembered(void **state)
     s.failed = true;
     str_add(&s, "lost");
     str_addf(&s, "%s", "lost");
+    assert_string_equal(str_text(&s), "kept");
     assert_null(str_take(&s, NULL));
+    /* It is as new. */
+    assert_false(s.failed);
+    str_add(&s, "new");
+    assert_string_equal(str_text(&s), "new");
+    str_deinit(&s);
+    assert_null(s.text);
+    assert_int_equal(s.len, 0);
+    assert_int_equal(s.cap, 0);
 }
 
 int main(void)

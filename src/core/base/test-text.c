@@ -40,6 +40,11 @@ static void test_base64_refusals(void **state)
     assert_false(base64_decode("Zh==", out, 1)); /* spare bits set */
     assert_false(base64_decode("Z-==", out, 1));
     assert_false(base64_decode("Zm9v", out, 2));
+    assert_false(base64_decode("ZgA=", out, 1));
+    assert_false(base64_decode("Zg=A", out, 1));
+    assert_false(base64_decode("Zg==", out, 2));
+    assert_false(hex_decode("abc", out, 1));
+    assert_false(hex_decode("a", out, 1));
 }
 
 static void test_round_trips(void **state)
@@ -105,6 +110,18 @@ static void test_control_characters(void **state)
         {"\xf4\x90\x80\x80", "????"},
         {"\xe2\x82\xac\xf0\x9f\x98\x80", "\xe2\x82\xac\xf0\x9f\x98\x80"},
         {"\xe2\x82", "??"},
+        {"a\xc3", "a?"},
+        /* The first and the last of each form, and what lies beside them. */
+        {"\xc2\xa0\xdf\xbf", "\xc2\xa0\xdf\xbf"},
+        {"\xe0\xa0\x80\xe0\xbf\xbf", "\xe0\xa0\x80\xe0\xbf\xbf"},
+        {"\xed\x80\x80\xed\x9f\xbf", "\xed\x80\x80\xed\x9f\xbf"},
+        {"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
+        {"\xe0\x9f\xbf", "???"},
+        {"\xf0\x8f\x80\x80", "????"},
+        {"\xc2\xc0", "??"},
+        {"\xe2\x82\xc0", "???"},
+        {"\xf5\x80\x80\x80", "????"},
+        {"\xff", "?"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -128,6 +145,26 @@ static void test_cut(void **state)
     assert_int_equal(text_cut(text, 6, 3), 3);
     assert_int_equal(text_cut(text, 6, 2), 1);
     assert_int_equal(text_cut(text, 6, 0), 0);
+    /* Only what continues a character is cut off before it. */
+    assert_int_equal(text_cut("\x80\x80\x80", 3, 2), 0);
+}
+
+static void test_part(void **state)
+{
+    char part[4] = "";
+    const char *rest = text_part("abc,,d", ',', part, sizeof(part));
+
+    assert_string_equal(part, "abc");
+    assert_string_equal(rest, ",d");
+    /* No part is none, and neither is one that does not fit. */
+    assert_null(text_part(rest, ',', part, sizeof(part)));
+    assert_null(text_part("abcd", ',', part, sizeof(part)));
+    assert_null(text_part("", ',', part, sizeof(part)));
+    assert_null(text_part(NULL, ',', part, sizeof(part)));
+    assert_string_equal(part, "abc");
+    rest = text_part(rest + 1, ',', part, sizeof(part));
+    assert_string_equal(part, "d");
+    assert_string_equal(rest, "");
 }
 
 static void test_base64url_refusals(void **state)
@@ -211,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_every_character),
         cmocka_unit_test(test_control_characters),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_part),
         cmocka_unit_test(test_base64url_refusals),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_a_long_table),

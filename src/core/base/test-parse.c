@@ -84,6 +84,19 @@ static void test_decimal(void **state)
     }
 }
 
+static void test_word(void **state)
+{
+    static const char *const words[] = {"auto", "direct", "relay"};
+
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(parse_word(words[i], words, 3), i);
+    assert_int_equal(parse_word("relay", words, 2), 2);
+    assert_int_equal(parse_word("rela", words, 3), 3);
+    assert_int_equal(parse_word("", words, 3), 3);
+    assert_int_equal(parse_word(NULL, words, 3), 3);
+    assert_int_equal(parse_word("auto", words, 0), 0);
+}
+
 static void test_name(void **state)
 {
     static const char *const good[] = {"a", "gpu-0", "0", "a-b-c"};
@@ -175,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_duration),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_decimal),
+        cmocka_unit_test(test_word),
         cmocka_unit_test(test_name),
         cmocka_unit_test(test_err_is_printable),
         cmocka_unit_test(test_characters_of_a_name),

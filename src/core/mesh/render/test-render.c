@@ -126,7 +126,14 @@ static void test_node(void **state)
     assert_string_equal(ip_prefix_format(&c.addresses[0], text), "10.42.0.2/16");
     assert_string_equal(ip_prefix_format(&c.addresses[1], text), "fd5a:1::2/64");
     assert_string_equal(ip_prefix_format(&c.routes[0], text), "10.42.0.0/16");
+    assert_string_equal(ip_prefix_format(&c.routes[1], text), "fd5a:1::/64");
+    assert_int_equal(c.n_addresses, 2);
+    assert_int_equal(c.n_routes, 2);
+    assert_true(x25519_public_equal(&c.public, &(struct x25519_public[]){sample_key(2)}[0]));
     assert_int_equal(c.mtu, 1420);
+    assert_int_equal(c.link_mtu, 0);
+    assert_int_equal(c.listen_port, 0);
+    assert_false(c.is_relay);
     check_endpoint(peer(&c, 1), HUB_ENDPOINT);
     assert_int_equal(peer(&c, 1)->keepalive, 10);
     assert_int_equal(peer(&c, 1)->n_allowed, 2);
@@ -134,6 +141,24 @@ static void test_node(void **state)
     assert_string_equal(ip_prefix_format(&peer(&c, 1)->allowed[1], text), "fd5a:1::1/128");
     check_endpoint(peer(&c, 3), HUB_ENDPOINT);
     assert_int_equal(peer(&c, 3)->keepalive, 0);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+/* What the machine has, beside what the snapshot says. */
+static void test_own_facts(void **state)
+{
+    struct snapshot s = sample_snapshot(3, 2);
+    struct render_input in = {
+        .snapshot = &s, .link_mtu = 1000, .listen_port = 4000, .relays = true};
+    struct wg_config c = WG_CONFIG_NULL;
+
+    assert_int_equal(render_config(&c, &in, NULL), 0);
+    assert_int_equal(c.listen_port, 4000);
+    assert_true(c.is_relay);
+    assert_int_equal(c.link_mtu, 992);
+    assert_int_equal(c.route_mtu, 992);
+    assert_int_equal(c.mtu, 1420);
     wg_config_deinit(&c);
     snapshot_deinit(&s);
 }
@@ -517,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cipher),
         cmocka_unit_test(test_node),
+        cmocka_unit_test(test_own_facts),
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_rates),

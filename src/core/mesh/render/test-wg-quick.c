@@ -34,12 +34,16 @@ static void test_a_file(void **state)
     char *text;
 
     c.peers[0].psk.b[31] = 1;
+    c.listen_port = 51820;
+    c.fwmark = 0xca6c;
     text = wg_quick_format(&c, &s, &style, &len);
     assert_string_equal(text,
         "# n2 in the network default\n"
         "[Interface]\n"
         "Address = 10.42.0.2/16, fd5a:1::2/64\n"
         "MTU = 1420\n"
+        "ListenPort = 51820\n"
+        "FwMark = 0xca6c\n"
         "PostUp = wg set %i private-key /etc/wireguard/%i.key\n"
         "PostUp = wg set %i peer "
         "AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= persistent-keepalive 10\n"

@@ -364,6 +364,46 @@ static void test_amounts_in_numbers_and_texts(void **state)
     assert_true(isnan(fields_decimal(NULL)));
 }
 
+/* What was read is given whole, or not at all. */
+static void test_giving(void **state)
+{
+    struct reading *r = begin("{\"n\": 1}");
+    const char read[] = "new";
+    char ret[] = "old";
+
+    assert_int_equal(fields_give(&r->f, ret, read, 2), 0);
+    assert_string_equal(ret, "ned");
+    fields_fail(&r->f, "no");
+    assert_int_equal(fields_give(&r->f, ret, read, 4), -EINVAL);
+    assert_string_equal(ret, "ned");
+    end(r, "Thing: no");
+}
+
+static void test_lists_of_texts(void **state)
+{
+    json_t *list = json_pack("[i, s, s]", 7, "a", "b");
+
+    assert_true(fields_list_has(list, "a"));
+    assert_true(fields_list_has(list, "b"));
+    assert_false(fields_list_has(list, "7"));
+    assert_false(fields_list_has(list, "c"));
+    assert_false(fields_list_has(NULL, "a"));
+    json_decref(list);
+}
+
+static void test_numbers_from_zero(void **state)
+{
+    struct reading *r = begin("{\"n\": 0, \"m\": 1.0}");
+    uint64_t n = 7;
+
+    fields_u64(&r->f, "n", FIELDS_REQUIRED, 0, 9, &n);
+    assert_int_equal(n, 0);
+    n = 7;
+    fields_u64(&r->f, "m", FIELDS_REQUIRED, 0, 9, &n);
+    assert_int_equal(n, 7);
+    end(r, "Thing: \"m\" is not a whole number from 0 to 9");
+}
+
 static void test_rates(void **state)
 {
     struct reading *r = begin("{\"r\": \"100Mbit\", \"bad\": \"fast\"}");
@@ -560,6 +600,9 @@ int main(void)
         cmocka_unit_test(test_blocks_of_a_family),
         cmocka_unit_test(test_public_keys),
         cmocka_unit_test(test_amounts_in_numbers_and_texts),
+        cmocka_unit_test(test_giving),
+        cmocka_unit_test(test_lists_of_texts),
+        cmocka_unit_test(test_numbers_from_zero),
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_objects_and_arrays),
         cmocka_unit_test(test_unknown_fields),

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -44,6 +45,23 @@ static void test_refusals(void **state)
             "allowed"},
         {EDGE_OWNER_PROBE, "{\"b\":{\"tunnelRttMs\":-1}}",
             "the edge to \"b\": \"tunnelRttMs\" is not a number of milliseconds from 0 to 60000"},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"underlayRttMs\":60000.1}}",
+            "the edge to \"b\": \"underlayRttMs\" is not a number of milliseconds from 0 to 60000"},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"tunnelRttMs\":\"1\"}}",
+            "the edge to \"b\": \"tunnelRttMs\" is not a number of milliseconds from 0 to 60000"},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"underlay\":\"maybe\"}}",
+            "the edge to \"b\": \"underlay\" is \"maybe\", and one of unknown, reached, silent is "
+            "allowed"},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"underlayEndpoint\":\"x\"}}",
+            "the edge to \"b\": \"underlayEndpoint\": \"x\" is not ADDRESS:PORT"},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"underlayHeard\":1}}",
+            "the edge to \"b\": \"underlayHeard\" is neither true nor false"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"publicKey\":\"x\"}}",
+            "the edge to \"b\": \"publicKey\" is not a public key: 44 characters of base64"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"fellAt\":-1}}",
+            "the edge to \"b\": \"fellAt\" is not a whole number from 0 to 9223372036854775807"},
+        {EDGE_OWNER_AGENT, "{\"B\":{}}",
+            "node name \"B\" is not a name: 1 to 63 of a-z, 0-9 and '-', not first or last a '-'"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -53,6 +71,95 @@ static void test_refusals(void **state)
         assert_int_equal(decode(&p, cases[i].owner, cases[i].in, &e), -EINVAL);
         assert_string_equal(e.text, cases[i].says);
     }
+}
+
+#define KEY "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+/* All that a part says, and a part that says nothing, come back. */
+static void test_parts_come_back(void **state)
+{
+    static const struct {
+        enum edge_owner owner;
+        const char *text;
+    } cases[] = {
+        {EDGE_OWNER_AGENT,
+            "{\"b\": {\"path\": \"stream\", \"handshakeAgeSeconds\": 0, \"endpoint\": "
+            "\"192.0.2.7:51820\", \"publicKey\": \"" KEY "\", \"alarm\": true, "
+            "\"fellAt\": 1789999999, \"error\": \"no engine\"}, \"c\": {}}"},
+        {EDGE_OWNER_PROBE,
+            "{\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 0.25, \"underlay\": \"silent\", "
+            "\"underlayRttMs\": 60000.0, \"underlayEndpoint\": \"[2001:db8::7]:9\", "
+            "\"underlayHeard\": true}, \"c\": {\"tunnel\": \"silent\", \"underlay\": "
+            "\"unknown\"}}"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        json_t *json = json_loads(cases[i].text, 0, NULL);
+        struct err e = ERR_NULL;
+        struct edge_parts p;
+        json_t *back;
+
+        assert_int_equal(decode(&p, cases[i].owner, cases[i].text, &e), 0);
+        assert_int_equal(p.n, 2);
+        back = edge_parts_encode(&p, SIZE_MAX, AT);
+        assert_true(json_equal(back, json));
+        json_decref(back);
+        json_decref(json);
+        edge_parts_deinit(&p);
+    }
+}
+
+/* A part that goes is marked, and a kind of path of a newer version is not reported. */
+static void test_what_is_gone_or_not_known(void **state)
+{
+    struct err e = ERR_NULL;
+    struct edge_parts p;
+    json_t *json;
+
+    assert_int_equal(
+        decode(&p, EDGE_OWNER_AGENT, "{\"b\": null, \"c\": {\"path\": \"tachyons\"}}", &e), 0);
+    assert_true(edge_parts_find(&p, "b")->is_gone);
+    assert_false(edge_parts_find(&p, "c")->is_gone);
+    assert_int_equal(edge_parts_find(&p, "c")->said.path, PATH_KIND_N);
+    json = edge_part_encode(edge_parts_find(&p, "b"), EDGE_OWNER_AGENT, AT);
+    assert_true(json_is_null(json));
+    json = edge_part_encode(edge_parts_find(&p, "c"), EDGE_OWNER_AGENT, AT);
+    assert_int_equal(json_object_size(json), 0);
+    json_decref(json);
+    edge_parts_deinit(&p);
+}
+
+/* There is an end of what one writer may say; who is there already is still taken. */
+static void test_too_many(void **state)
+{
+    enum { MOST = 16384 };
+    struct edge_parts p = {.owner = EDGE_OWNER_PROBE};
+
+    for (unsigned i = 0; i <= MOST; i++) {
+        struct edge_part *part = calloc(1, sizeof(*part) + 16);
+
+        (void)snprintf(part->peer, 16, "n%05u", i);
+        assert_int_equal(edge_parts_put(&p, part), i < MOST ? 0 : -ENOSPC);
+    }
+    assert_int_equal(p.n, MOST);
+    for (unsigned i = 0; i < 2; i++) {
+        struct edge_part *part = calloc(1, sizeof(*part) + 16);
+
+        (void)snprintf(part->peer, 16, "n00007");
+        part->probed.rtt_us = 7 + i;
+        assert_int_equal(edge_parts_put(&p, part), 0);
+        assert_int_equal(edge_parts_find(&p, "n00007")->probed.rtt_us, 7 + i);
+    }
+    assert_int_equal(p.n, MOST);
+    edge_parts_remove(&p, "n00003");
+    edge_parts_remove(&p, "n00003");
+    assert_int_equal(p.n, MOST - 1);
+    assert_string_equal(p.items[2]->peer, "n00002");
+    assert_string_equal(p.items[3]->peer, "n00004");
+    assert_string_equal(p.items[MOST - 2]->peer, "n16383");
+    edge_parts_deinit(&p);
+    assert_int_equal(p.n, 0);
+    assert_int_equal(p.owner, EDGE_OWNER_PROBE);
 }
 
 /* An age is kept as a time, so that it goes on by itself. */
@@ -92,7 +199,47 @@ static void test_what_has_room(void **state)
     assert_int_equal(json_object_size(json), 1);
     assert_non_null(json_object_get(json, "z"));
     json_decref(json);
+    /* Exactly what it takes is enough, and what does not fit makes way for what does. */
+    json = edge_parts_encode(&p, strlen("\"z\":{\"path\":\"relay\",\"alarm\":true},") + 1, AT);
+    assert_int_equal(json_object_size(json), 1);
+    json_decref(json);
+    json = edge_parts_encode(&p, strlen("\"z\":{\"path\":\"relay\",\"alarm\":true},"), AT);
+    assert_int_equal(json_object_size(json), 1);
+    assert_non_null(json_object_get(json, "b"));
+    json_decref(json);
     edge_parts_deinit(&p);
+}
+
+/* Each of these is trouble, and goes before what is none. */
+static void test_what_is_trouble(void **state)
+{
+    static const struct {
+        enum edge_owner owner;
+        const char *text;
+        const char *first; /* NULL: none is trouble */
+    } cases[] = {
+        {EDGE_OWNER_AGENT, "{\"b\":{},\"c\":{\"alarm\":true}}", "c"},
+        {EDGE_OWNER_AGENT, "{\"b\":{},\"c\":{\"error\":\"no\"}}", "c"},
+        {EDGE_OWNER_AGENT, "{\"b\":{},\"c\":{\"fellAt\":7}}", "c"},
+        {EDGE_OWNER_AGENT, "{\"b\":{},\"c\":{\"path\":\"relay\"}}", NULL},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"tunnel\":\"reached\"},\"c\":{\"tunnel\":\"silent\"}}", "c"},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"tunnel\":\"reached\"},\"c\":{\"underlay\":\"silent\"}}",
+            NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+        struct edge_parts p;
+        json_t *json;
+
+        assert_int_equal(decode(&p, cases[i].owner, cases[i].text, &e), 0);
+        json = edge_parts_encode(&p, SIZE_MAX, AT);
+        assert_int_equal(json_object_size(json), 2);
+        assert_string_equal(
+            json_object_iter_key(json_object_iter(json)), cases[i].first ? cases[i].first : "b");
+        json_decref(json);
+        edge_parts_deinit(&p);
+    }
 }
 
 static void name_of(unsigned i, char buf[static 16])
@@ -167,7 +314,14 @@ static void test_judge(void **state)
     static const struct edge_said none = {.path = PATH_KIND_NONE};
     static const struct edge_said fell = {.path = PATH_KIND_RELAY, .fell_at = 5};
     static const struct edge_said failed = {.path = PATH_KIND_DIRECT, .error = (char *)"no"};
+    static const struct edge_said lan = {.path = PATH_KIND_LAN};
+    static const struct edge_said stream = {.path = PATH_KIND_STREAM};
+    static const struct edge_said lost = {.path = PATH_KIND_N, .fell_at = 5};
     static const struct edge_probed silent = {.tunnel = EDGE_REACH_SILENT};
+    static const struct edge_probed heard = {
+        .tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_REACHED};
+    static const struct edge_probed deaf = {
+        .tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_SILENT};
     static const struct {
         enum edge_path path;
         const struct edge_said *said[2];
@@ -201,6 +355,27 @@ static void test_judge(void **state)
             .applied = 1,
             .state = EDGE_STATE_UNREACHED,
             .why = "b does not answer a through the tunnel"},
+        {.said = {&none, &none},
+            .applied = 1,
+            .state = EDGE_STATE_NONE,
+            .why = "a has no path to b"},
+        {.said = {&lan, &lan}, .applied = 1, .state = EDGE_STATE_LAN, .why = ""},
+        {.said = {&lan, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
+        {.said = {&relay, &stream}, .applied = 1, .state = EDGE_STATE_STREAM, .why = ""},
+        {.said = {NULL, &lost},
+            .applied = 1,
+            .state = EDGE_STATE_FELL,
+            .why = "b had a direct path to a and has lost it: now it is none"},
+        {.probed = &heard,
+            .applied = 1,
+            .state = EDGE_STATE_UNREACHED,
+            .why = "b does not answer a through the tunnel, but at its underlay endpoint it does"},
+        {.probed = &deaf,
+            .applied = 1,
+            .state = EDGE_STATE_UNREACHED,
+            .why = "b does not answer a through the tunnel, and by UDP at its underlay endpoint "
+                   "neither"},
+        {.silent_for = EDGE_SILENT_AFTER - 1, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
         {.said = {&direct, NULL},
             .silent_for = 90,
             .applied = 1,
@@ -263,6 +438,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_parts_come_back),
+        cmocka_unit_test(test_what_is_gone_or_not_known),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_what_is_trouble),
         cmocka_unit_test(test_ages_go_on),
         cmocka_unit_test(test_what_has_room),
         cmocka_unit_test(test_thousands),

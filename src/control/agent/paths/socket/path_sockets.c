@@ -178,10 +178,9 @@ static struct endpoint loopback_at(uint16_t port)
 
 /* ---- frames for the loop -------------------------------------------------------------------- */
 
-static void queue_frame(
-    struct punch_sockets *ss, const struct punch_socket *s, const struct udp_run *run, uint32_t off)
+static void queue_frame(struct punch_sockets *ss, const struct punch_socket *s,
+    const struct udp_run *run, uint32_t off, uint32_t len)
 {
-    uint32_t len = run->len - off < run->seg ? run->len - off : run->seg;
     struct punch_frame *f;
 
     if (len > ENGINE_FRAME_MAX)
@@ -253,10 +252,13 @@ static void sort_run(
     uint32_t begin = 0;
 
     for (uint32_t off = 0; off < run->len; off += run->seg) {
-        if (run->buf[off] >= WG_TYPE_INITIATION && run->buf[off] <= WG_TYPE_DATA)
+        uint32_t len = run->len - off < run->seg ? run->len - off : run->seg;
+
+        /* The first byte is not enough: an answer of STUN begins with one of WireGuard's. */
+        if (wg_type_of(run->buf + off, len) != 0)
             continue;
         pass_in(ss, s, run, begin, off);
-        queue_frame(ss, s, run, off);
+        queue_frame(ss, s, run, off, len);
         begin = off + run->seg;
     }
     pass_in(ss, s, run, begin, run->len);

@@ -17,6 +17,7 @@
 #include "net/socket/udp_batch.h"
 #include "net/tun/offload.h"
 #include "wire/path.h"
+#include "wire/stun.h"
 
 #define SOCKET 7
 
@@ -81,15 +82,22 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void send_to(
-    const struct udp_sockets *from, const struct endpoint *to, uint8_t type, size_t len)
+static void send_bytes(
+    const struct udp_sockets *from, const struct endpoint *to, const uint8_t *bytes, size_t len)
 {
     union sockaddr_inet sa;
     socklen_t sa_len = sockaddr_from_endpoint(&sa, to);
+
+    assert_int_equal(sendto(from->fd[UDP_FAMILY_V4], bytes, len, 0, &sa.any, sa_len), (ssize_t)len);
+}
+
+static void send_to(
+    const struct udp_sockets *from, const struct endpoint *to, uint8_t type, size_t len)
+{
     uint8_t buf[2048] = {type};
 
     buf[len - 1] = (uint8_t)len;
-    assert_int_equal(sendto(from->fd[UDP_FAMILY_V4], buf, len, 0, &sa.any, sa_len), (ssize_t)len);
+    send_bytes(from, to, buf, len);
 }
 
 /* The length of the datagram that comes, and from where; 0: none comes. */
@@ -144,6 +152,25 @@ static void test_frames_go_to_the_loop(void **state)
     assert_int_equal(w->frame.len, 120);
     assert_true(endpoint_equal(&w->frame.remote, &w->peer_at));
     assert_true(w->frame.received_at != 0);
+}
+
+/* It begins with the byte of a handshake message. */
+static void test_answers_of_stun_go_to_the_loop(void **state)
+{
+    static const struct stun_request rq = {.id = {{1, 2, 3}}};
+    struct world *w = *state;
+    struct endpoint seen;
+    uint8_t answer[STUN_ANSWER_MAX];
+    size_t len;
+
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
+    seen = meet(w);
+    len = stun_encode_answer(&rq, &seen, answer);
+    assert_int_equal(answer[0], 1);
+    send_bytes(&w->peer, &seen, answer, len);
+    run_until_frame(w);
+    assert_int_equal(w->frame.len, len);
+    assert_memory_equal(w->frame.data, answer, len);
 }
 
 static void test_datagrams_pass_both_ways(void **state)
@@ -253,6 +280,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_frames_go_to_the_loop, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_answers_of_stun_go_to_the_loop, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_datagrams_pass_both_ways, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_strangers_do_not_pass, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wireguard_moves_to_another_port, set_up, tear_down),

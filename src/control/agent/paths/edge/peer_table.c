@@ -24,10 +24,10 @@ void edge_handshake_want(struct edge_handshake *h, bool is_first, nsec_t turn, n
 
 bool edge_handshake_hasten(struct edge_handshake *h, nsec_t now)
 {
-    bool is_wanted = h->due_at != NSEC_NEVER;
-
+    if (h->due_at == NSEC_NEVER)
+        return false;
     h->due_at = nsec_min(h->due_at, now);
-    return is_wanted;
+    return true;
 }
 
 void edge_handshake_on_seen(struct edge_handshake *h, nsec_t seen_at)

@@ -66,9 +66,15 @@ static void test_hastening(void **state)
 
     edge_handshake_want(&h, false, EDGE_HANDSHAKE_TURN, T0);
     assert_true(edge_handshake_hasten(&h, T0));
+    assert_int_equal(h.due_at, T0);
+    /* One that is due already stays so. */
+    assert_true(edge_handshake_hasten(&h, T0 + SEC));
+    assert_int_equal(h.due_at, T0);
     assert_true(edge_handshake_take(&h, T0));
+    /* Where none is wanted none is begun. */
     h.due_at = NSEC_NEVER;
     assert_false(edge_handshake_hasten(&h, T0));
+    assert_true(h.due_at == NSEC_NEVER);
 }
 
 /* ---- routes --------------------------------------------------------------------------------- */

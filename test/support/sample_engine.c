@@ -28,6 +28,8 @@ static int send_frame(struct engine_frames *ef, const struct engine_frame *frame
         return ENGINE_FRAMES_E_GONE;
     assert_true(se->n_sent < SAMPLE_ENGINE_SENT_MAX);
     memcpy(se->sent[se->n_sent], frame->data, len);
+    se->sent_len[se->n_sent] = frame->len;
+    se->sent_whole[se->n_sent] = frame->dont_fragment;
     se->sent_to[se->n_sent++] = frame->remote;
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "mesh/config/wg_config.h"
 
 #define SAMPLE_ENGINE_SENT_MAX 512
+#define SAMPLE_ENGINE_SENT_LEN 1500
 
 struct sample_engine {
     struct engine engine;
@@ -27,8 +28,10 @@ struct sample_engine {
     unsigned n_opened;
     struct engine_frame in; /* the next to be received */
     bool has_in;
-    struct endpoint sent_to[SAMPLE_ENGINE_SENT_MAX]; /* the oldest first */
-    uint8_t sent[SAMPLE_ENGINE_SENT_MAX][64];        /* the first bytes */
+    struct endpoint sent_to[SAMPLE_ENGINE_SENT_MAX];              /* the oldest first */
+    uint8_t sent[SAMPLE_ENGINE_SENT_MAX][SAMPLE_ENGINE_SENT_LEN]; /* the first bytes */
+    size_t sent_len[SAMPLE_ENGINE_SENT_MAX];                      /* of the whole */
+    bool sent_whole[SAMPLE_ENGINE_SENT_MAX];                      /* may not be fragmented */
     unsigned n_sent;
 };
 

@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "agent/paths/edge/edges.h"
@@ -18,6 +16,7 @@
 #include "mesh/render/render.h"
 #include "os/log.h"
 #include "path/paths.h"
+#include "test/support/captured_log.h"
 #include "test/support/path_couple.h"
 #include "test/support/sample_mesh.h"
 
@@ -427,35 +426,6 @@ static void take_changes(struct world *w, nsec_t now)
     (void)edges_choose_relays(&w->e, now);
 }
 
-/* What is written into the log meanwhile. */
-struct capture {
-    int file;
-    int terminal;
-};
-
-static struct capture begin_capture(void)
-{
-    struct capture c = {.file = memfd_create("log", 0), .terminal = dup(STDERR_FILENO)};
-
-    assert_true(c.file >= 0 && c.terminal >= 0);
-    assert_true(dup2(c.file, STDERR_FILENO) >= 0);
-    return c;
-}
-
-static void end_capture(const struct capture *c, const char *expected)
-{
-    char buf[512];
-    ssize_t n;
-
-    assert_true(dup2(c->terminal, STDERR_FILENO) >= 0);
-    n = pread(c->file, buf, sizeof(buf) - 1, 0);
-    assert_true(n >= 0);
-    buf[n] = '\0';
-    (void)close(c->file);
-    (void)close(c->terminal);
-    assert_string_equal(buf, expected);
-}
-
 static void test_the_size_of_a_path(void **state)
 {
     static struct couple c;
@@ -463,12 +433,12 @@ static void test_the_size_of_a_path(void **state)
     for (uint64_t relay_run = 0; relay_run < 2; relay_run++) {
         struct world *w = begin_couple(&c, relay_run);
         const struct couple_node *self = &c.nodes[0];
-        struct capture said = begin_capture();
+        struct captured_log said = captured_log_begin();
         struct path_action fits;
 
         take_changes(w, c.now);
         edges_use_direct(&w->e, &self->use, &self->use.remote, c.now);
-        end_capture(&said, "");
+        captured_log_end(&said, "");
         /* What every path carries; the sizes of links up to the network's are asked for. */
         assert_int_equal(route(w, "n3").mtu, 1140);
         take_changes(w, c.now);
@@ -476,9 +446,9 @@ static void test_the_size_of_a_path(void **state)
         assert_int_equal(self->n_fits, 6);
         fits = self->fits;
         assert_int_equal(fits.size, 1412);
-        said = begin_capture();
+        said = captured_log_begin();
         edges_on_fits(&w->e, &fits, c.now);
-        end_capture(&said, "info: test: n3: the path carries packets of 1440 bytes\n");
+        captured_log_end(&said, "info: test: n3: the path carries packets of 1440 bytes\n");
         assert_int_equal(route(w, "n3").mtu, 1380);
         assert_true(edges_take_changes(&w->e));
         /* What a relay carries decides whether it is chosen. */

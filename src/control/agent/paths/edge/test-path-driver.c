@@ -16,6 +16,8 @@
 #include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
 #include "os/clock.h"
+#include "os/log.h"
+#include "test/support/captured_log.h"
 #include "test/support/sample_engine.h"
 #include "test/support/sample_mesh.h"
 #include "wire/path.h"
@@ -240,12 +242,51 @@ static void test_what_is_reported(void **state)
     assert_int_equal(w->n_self, n + 1);
     path_driver_set_udp(w->paths, 0, false, clock_now());
     assert_false(path_driver_self(w->paths)->nat.is_blocked);
+    assert_int_equal(path_driver_self(w->paths)->keepalive, 0);
+    path_driver_set_udp(w->paths, 25 * NSEC_PER_SEC, false, clock_now());
+    assert_int_equal(path_driver_self(w->paths)->keepalive, 25 * NSEC_PER_SEC);
+    assert_false(path_driver_self(w->paths)->nat.is_blocked);
+    assert_int_equal(w->n_self, n + 3);
+    path_driver_set_udp(w->paths, 25 * NSEC_PER_SEC, false, clock_now());
+    assert_int_equal(w->n_self, n + 3);
+}
+
+/* A generation is the wall clock's milliseconds, unless that was set back. */
+static void test_generations_grow(void **state)
+{
+    struct world *w = *state;
+    uint64_t now_ms = (uint64_t)(clock_wall() / NSEC_PER_MSEC);
+
+    begin(w);
+    for (unsigned i = 0; i < 100; i++) {
+        uint64_t before = path_driver_self(w->paths)->generation;
+
+        path_driver_set_udp(w->paths, 0, i % 2 == 0, clock_now());
+        assert_true(path_driver_self(w->paths)->generation > before);
+    }
+    assert_true(path_driver_self(w->paths)->generation >= now_ms);
+    assert_true(path_driver_self(w->paths)->generation < now_ms + 60000);
+}
+
+/* Node 4 has no agent, and the driver was given no socket for pings. */
+static void test_that_nobody_is_pinged_is_said_once(void **state)
+{
+    struct world *w = *state;
+    struct object stock = sample_node(4);
+    struct captured_log said = captured_log_begin();
+
+    stock.node.stock = true;
+    sample_put(&w->snapshot, stock);
+    begin(w);
+    path_driver_set_snapshot(w->paths, &w->snapshot, clock_now());
+    captured_log_end(&said, "info: test: stock WireGuards are sent at most 1120 bytes: this agent "
+                            "cannot ping them, which takes CAP_NET_RAW when it starts\n");
 }
 
 static void test_only_the_userspace_engine_pins(void **state)
 {
     struct world *w = *state;
-    struct sample_engine kernel;
+    static struct sample_engine kernel;
 
     assert_false(path_driver_pins(w->paths));
     begin(w);
@@ -265,8 +306,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_peers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_topology_hub_tries_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_generations_grow, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_that_nobody_is_pinged_is_said_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_the_userspace_engine_pins, set_up, tear_down),
     };
 
+    log_init("test", LOG_LEVEL_INFO);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

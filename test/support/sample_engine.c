@@ -30,6 +30,7 @@ static int send_frame(struct engine_frames *ef, const struct engine_frame *frame
     memcpy(se->sent[se->n_sent], frame->data, len);
     se->sent_len[se->n_sent] = frame->len;
     se->sent_whole[se->n_sent] = frame->dont_fragment;
+    se->last = *frame;
     se->sent_to[se->n_sent++] = frame->remote;
     return 0;
 }

@@ -33,6 +33,7 @@ struct sample_engine {
     size_t sent_len[SAMPLE_ENGINE_SENT_MAX];                      /* of the whole */
     bool sent_whole[SAMPLE_ENGINE_SENT_MAX];                      /* may not be fragmented */
     unsigned n_sent;
+    struct engine_frame last; /* of them, whole */
 };
 
 /** sample_engine_init() - of that kind. */

@@ -45,7 +45,6 @@ void frame_client_close(struct frame_client *fc)
     fc->poll = NULL;
     fc->frames->ops->close(fc->frames);
     fc->frames = NULL;
-    fc->engine = NULL;
 }
 
 static void on_frames_readable(uv_poll_t *handle, int status, int events)
@@ -399,6 +398,25 @@ static struct punch_socket no_socket(void)
         .out = UDP_SOCKETS_NULL, .in = UDP_SOCKETS_NULL, .close_at = NSEC_NEVER};
 }
 
+/* The thread sees either the old one or the new one. */
+static void set_socket(
+    struct punch_sockets *ss, struct punch_socket *place, const struct punch_socket *s)
+{
+    gate_close(&ss->gate);
+    *place = *s;
+    gate_open(&ss->gate);
+}
+
+static void close_now(struct punch_sockets *ss, struct punch_socket *place)
+{
+    const struct punch_socket none = no_socket();
+    struct punch_socket s = *place;
+
+    set_socket(ss, place, &none);
+    udp_close(&s.out);
+    udp_close(&s.in);
+}
+
 int punch_sockets_open(struct punch_sockets *ss, uint32_t socket, struct err *e)
 {
     const struct endpoint any = {.addr = ip_addr_v4((const uint8_t[4]){0})};
@@ -413,28 +431,13 @@ int punch_sockets_open(struct punch_sockets *ss, uint32_t socket, struct err *e)
     if (r < 0)
         return r;
     s.id = socket;
-    gate_close(&ss->gate);
-    *place = s;
+    set_socket(ss, place, &s);
     r = watch_fd(ss, s.out.fd[UDP_FAMILY_V4], event_key(ss, place, false));
-    if (r < 0)
-        *place = no_socket();
-    gate_open(&ss->gate);
     if (r < 0) {
-        udp_close(&s.out);
+        close_now(ss, place);
         return err_set(e, r, "a socket beside WireGuard's cannot be heard: %s", strerror(-r));
     }
     return 0;
-}
-
-static void close_now(struct punch_sockets *ss, struct punch_socket *place)
-{
-    struct punch_socket s = *place;
-
-    gate_close(&ss->gate);
-    *place = no_socket();
-    gate_open(&ss->gate);
-    udp_close(&s.out);
-    udp_close(&s.in);
 }
 
 static void on_linger(uv_timer_t *timer);
@@ -502,25 +505,22 @@ void punch_sockets_send(struct punch_sockets *ss, uint32_t socket, const struct 
     }
 }
 
-/* The second end of @s, which has none yet. */
-static int open_inner(struct punch_sockets *ss, struct punch_socket *s, struct err *e)
+/* Into @in: the second end of @s, which has none yet. */
+static int open_inner(
+    struct punch_sockets *ss, const struct punch_socket *s, struct udp_sockets *in, struct err *e)
 {
     const struct endpoint any = loopback_at(0);
-    struct udp_sockets in;
-    int r = udp_open_at(&in, &any, &ss->offloads, e);
+    int r = udp_open_at(in, &any, &ss->offloads, e);
 
     if (r < 0)
         return r;
-    r = udp_connect(&in, &ss->wireguard);
+    r = udp_connect(in, &ss->wireguard);
     if (r == 0)
-        r = watch_fd(ss, in.fd[UDP_FAMILY_V4], event_key(ss, s, true));
+        r = watch_fd(ss, in->fd[UDP_FAMILY_V4], event_key(ss, s, true));
     if (r < 0) {
-        udp_close(&in);
+        udp_close(in);
         return err_set(e, r, "WireGuard cannot be reached on loopback: %s", strerror(-r));
     }
-    gate_close(&ss->gate);
-    s->in = in;
-    gate_open(&ss->gate);
     return 0;
 }
 
@@ -528,20 +528,21 @@ int punch_sockets_use(struct punch_sockets *ss, uint32_t socket, const struct en
     struct endpoint *ret_local, struct err *e)
 {
     struct punch_socket *s = punch_find_open(ss, socket);
+    struct punch_socket used;
     int r = 0;
 
     if (!s)
         return err_set(e, -ENOENT, "socket %u is not open", socket);
     if (ss->wireguard.port == 0)
         return err_set(e, -ENOTCONN, "WireGuard's port is not known");
+    used = *s;
+    used.remote = *remote;
     if (!is_punch_used(s))
-        r = open_inner(ss, s, e);
+        r = open_inner(ss, s, &used.in, e);
     if (r < 0)
         return r;
-    gate_close(&ss->gate);
-    s->remote = *remote;
-    gate_open(&ss->gate);
-    *ret_local = loopback_at(s->in.port);
+    set_socket(ss, s, &used);
+    *ret_local = loopback_at(used.in.port);
     return 0;
 }
 

@@ -7,6 +7,8 @@
 #include <uv.h>
 
 #include "agent/paths/socket/path_sockets.h"
+#include "os/log.h"
+#include "test/support/captured_log.h"
 #include "test/support/sample_engine.h"
 
 #define SEC NSEC_PER_SEC
@@ -16,8 +18,8 @@ struct world {
     struct sample_engine engine;
     struct frame_client port;
     unsigned n_frames;
-    uint8_t first; /* byte of the last frame */
-    bool closes;   /* whoever gets a frame closes the port */
+    struct engine_frame last;
+    bool closes; /* whoever gets a frame closes the port */
 };
 
 static void on_frame(void *ctx, const struct engine_frame *frame)
@@ -25,7 +27,7 @@ static void on_frame(void *ctx, const struct engine_frame *frame)
     struct world *w = ctx;
 
     w->n_frames++;
-    w->first = frame->data[0];
+    w->last = *frame;
     if (w->closes)
         frame_client_close(&w->port);
 }
@@ -80,14 +82,35 @@ static void test_it_follows_the_engine(void **state)
     assert_null(w->port.frames);
 }
 
+static void test_another_engine_is_another_one(void **state)
+{
+    static struct sample_engine other;
+    struct world *w = *state;
+
+    sample_engine_init(&other, ENGINE_KIND_USERSPACE);
+    assert_true(frame_client_keep(&w->port, &w->engine.engine, 51820, SEC));
+    assert_true(frame_client_keep(&w->port, &other.engine, 51820, SEC));
+    assert_int_equal(w->engine.n_open, 0);
+    assert_int_equal(other.n_open, 1);
+    frame_client_close(&w->port);
+    assert_int_equal(other.n_open, 0);
+    sample_engine_deinit(&other);
+}
+
 static void test_what_is_refused_is_tried_again_later(void **state)
 {
     struct world *w = *state;
+    struct captured_log said = captured_log_begin();
 
     w->engine.refuses = true;
     assert_false(frame_client_keep(&w->port, &w->engine.engine, 51820, 10 * SEC));
+    captured_log_end(&said, "warning: test: paths cannot be looked for, trying again: port 51820 "
+                            "is refused\n");
     w->engine.refuses = false;
     assert_false(frame_client_keep(&w->port, &w->engine.engine, 51820, 10 * SEC + SEC / 2));
+    assert_true(frame_client_keep(&w->port, &w->engine.engine, 51820, 11 * SEC));
+    /* What has worked since is opened anew at once. */
+    frame_client_close(&w->port);
     assert_true(frame_client_keep(&w->port, &w->engine.engine, 51820, 11 * SEC));
 }
 
@@ -101,7 +124,9 @@ static void test_frames_arrive(void **state)
     assert_true(frame_client_keep(&w->port, &w->engine.engine, 51820, SEC));
     arrive(w);
     assert_int_equal(w->n_frames, 1);
-    assert_int_equal(w->first, 0x80);
+    assert_int_equal(w->last.len, 2);
+    assert_int_equal(w->last.data[0], 0x80);
+    assert_int_equal(w->last.remote.port, 9);
     assert_int_equal(frame_client_send(&w->port, &out), 0);
     assert_int_equal(w->engine.n_sent, 1);
     /* The receiver may close it. */
@@ -132,11 +157,13 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_it_follows_the_engine, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_engine_is_another_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             test_what_is_refused_is_tried_again_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_frames_arrive, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_engine_that_is_gone, set_up, tear_down),
     };
 
+    log_init("test", LOG_LEVEL_INFO);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +19,7 @@
 #include "net/address/sockaddr.h"
 #include "net/socket/udp_batch.h"
 #include "net/tun/offload.h"
+#include "os/clock.h"
 #include "wire/path.h"
 #include "wire/stun.h"
 
@@ -143,15 +147,86 @@ static void test_frames_go_to_the_loop(void **state)
 {
     struct world *w = *state;
     struct endpoint seen;
+    nsec_t sent_at;
 
     assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
     seen = meet(w);
+    sent_at = clock_now();
     send_to(&w->peer, &seen, PATH_FRAME_TYPE, 120);
     run_until_frame(w);
     assert_int_equal(w->socket, SOCKET);
     assert_int_equal(w->frame.len, 120);
+    assert_int_equal(w->frame.data[0], PATH_FRAME_TYPE);
+    assert_int_equal(w->frame.data[119], 120);
     assert_true(endpoint_equal(&w->frame.remote, &w->peer_at));
-    assert_true(w->frame.received_at != 0);
+    assert_true(ip_addr_equal(&w->frame.local, &seen.addr));
+    assert_int_equal(w->frame.ifindex, if_nametoindex("lo"));
+    assert_true(w->frame.received_at >= sent_at && w->frame.received_at <= clock_now());
+}
+
+/* Each comes on its own, in order; one beyond what a frame may have is left out. */
+static void test_frames_that_come_together(void **state)
+{
+    static uint8_t large[ENGINE_FRAME_MAX + 1] = {PATH_FRAME_TYPE};
+    struct world *w = *state;
+    struct endpoint seen;
+
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
+    seen = meet(w);
+    send_bytes(&w->peer, &seen, large, sizeof(large));
+    for (unsigned i = 1; i <= 100; i++) {
+        send_to(&w->peer, &seen, PATH_FRAME_TYPE, 100 + i);
+        w->n_frames = 0;
+        run_until_frame(w);
+        assert_int_equal(w->frame.len, 100 + i);
+    }
+    w->n_frames = 0;
+    send_bytes(&w->peer, &seen, large, ENGINE_FRAME_MAX);
+    run_until_frame(w);
+    assert_int_equal(w->frame.len, ENGINE_FRAME_MAX);
+}
+
+/* From the address, and with the time to live, that the frame asks for. */
+static void test_how_frames_leave(void **state)
+{
+    const int on = 1;
+    struct world *w = *state;
+    struct engine_frame frame = {.remote = w->peer_at, .hops = 3};
+    union {
+        struct cmsghdr header;
+        uint8_t bytes[128];
+    } control;
+    uint8_t buf[64];
+    struct iovec iov = {.iov_base = buf, .iov_len = sizeof(buf)};
+    union sockaddr_inet from;
+    struct msghdr msg = {.msg_name = &from,
+        .msg_namelen = sizeof(from),
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control)};
+    struct endpoint seen;
+    int ttl = 0;
+
+    frame.local = ip_addr_v4((const uint8_t[4]){127, 0, 0, 9});
+    assert_int_equal(
+        setsockopt(w->peer.fd[UDP_FAMILY_V4], IPPROTO_IP, IP_RECVTTL, &on, sizeof(on)), 0);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
+    /* Nothing at all is not sent, nor is anything by a socket that is not open. */
+    punch_sockets_send(w->punch, SOCKET, &frame);
+    frame.len = 9;
+    punch_sockets_send(w->punch, SOCKET + 1, &frame);
+    punch_sockets_send(w->punch, 0, &frame);
+    frame.len = 33;
+    frame.dont_fragment = true;
+    punch_sockets_send(w->punch, SOCKET, &frame);
+    assert_int_equal(recvmsg(w->peer.fd[UDP_FAMILY_V4], &msg, 0), 33);
+    assert_true(sockaddr_to_endpoint(&from, &seen));
+    assert_true(ip_addr_equal(&seen.addr, &frame.local));
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL)
+            memcpy(&ttl, CMSG_DATA(c), sizeof(ttl));
+    assert_int_equal(ttl, 3);
 }
 
 /* It begins with the byte of a handshake message. */
@@ -243,43 +318,101 @@ static void test_closing(void **state)
 {
     struct world *w = *state;
     struct endpoint seen, inner, from;
+    nsec_t closed_at;
     struct err e = ERR_NULL;
 
-    /* Neither open nor with WireGuard's port. */
-    assert_true(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, &e) < 0);
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, &e), -ENOENT);
+    assert_string_equal(err_text(&e), "socket 7 is not open");
+    assert_int_equal(punch_sockets_use(w->punch, 0, &w->peer_at, &inner, NULL), -ENOENT);
     assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
-    assert_true(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, &e) < 0);
+    e = (struct err)ERR_NULL;
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, &e), -ENOTCONN);
+    assert_string_equal(err_text(&e), "WireGuard's port is not known");
     punch_sockets_set_port(w->punch, w->wireguard.port);
     seen = meet(w);
     assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL), 0);
+    closed_at = clock_now();
     punch_sockets_close(w->punch, SOCKET);
     /* What is on its way still arrives. */
     send_to(&w->peer, &seen, 4, 300);
     assert_int_equal(receive(&w->wireguard, &from, 5000), 300);
     punch_sockets_close(w->punch, 99);
+    /* And then no more. To close it again changes nothing. */
+    punch_sockets_close(w->punch, SOCKET);
+    for (int i = 0; i < 500; i++) {
+        (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+        if (punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL) == -ENOENT)
+            break;
+        (void)poll(NULL, 0, 10);
+    }
+    assert_true(clock_now() - closed_at >= NSEC_PER_SEC);
+    assert_true(clock_now() - closed_at < 5 * NSEC_PER_SEC);
+    send_to(&w->peer, &seen, 4, 300);
+    assert_int_equal(receive(&w->wireguard, &from, 100), 0);
+}
+
+/* One that was never used is closed at once. */
+static void test_closing_what_is_not_used(void **state)
+{
+    struct world *w = *state;
+    struct endpoint inner;
+
+    punch_sockets_set_port(w->punch, w->wireguard.port);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET + 1, NULL), 0);
+    punch_sockets_close(w->punch, SOCKET);
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL), -ENOENT);
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET + 1, &w->peer_at, &inner, NULL), 0);
+}
+
+/* The loopback end stays the same, and only the newer peer passes. */
+static void test_another_remote(void **state)
+{
+    struct world *w = *state;
+    struct offloads offloads = offloads_all();
+    struct endpoint any = loopback(0);
+    struct endpoint seen, inner, again, from, other_at;
+    struct udp_sockets other;
+
+    punch_sockets_set_port(w->punch, w->wireguard.port);
+    assert_int_equal(udp_open_at(&other, &any, &offloads, NULL), 0);
+    other_at = loopback(other.port);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
+    seen = meet(w);
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL), 0);
+    assert_true(ip_addr_equal(&inner.addr, &any.addr));
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &other_at, &again, NULL), 0);
+    assert_true(endpoint_equal(&inner, &again));
+    send_to(&w->peer, &seen, 4, 300);
+    send_to(&other, &seen, 4, 200);
+    assert_int_equal(receive(&w->wireguard, &from, 5000), 200);
+    send_to(&w->wireguard, &inner, 4, 100);
+    assert_int_equal(receive(&other, &from, 5000), 100);
+    assert_int_equal(receive(&w->peer, &from, 0), 0);
+    udp_close(&other);
 }
 
 static void test_no_more_than_it_may(void **state)
 {
     struct world *w = *state;
     struct err e = ERR_NULL;
-    unsigned n = 0;
 
-    while (n < 300 && punch_sockets_open(w->punch, n + 1, &e) == 0)
-        n++;
-    assert_int_equal(n, 300);
-    for (; n < PUNCH_SOCKETS_MAX + 1; n++)
-        if (punch_sockets_open(w->punch, n + 1, &e) < 0)
-            break;
-    assert_true(n <= PUNCH_SOCKETS_MAX);
-    punch_sockets_close(w->punch, 1);
-    assert_int_equal(punch_sockets_open(w->punch, 1000, &e), 0);
+    for (unsigned n = 0; n < PUNCH_SOCKETS_MAX; n++)
+        assert_int_equal(punch_sockets_open(w->punch, n + 1, &e), 0);
+    assert_int_equal(punch_sockets_open(w->punch, 1000, &e), -EMFILE);
+    assert_string_equal(err_text(&e), "there are 512 sockets beside WireGuard's");
+    punch_sockets_close(w->punch, PUNCH_SOCKETS_MAX);
+    assert_int_equal(punch_sockets_open(w->punch, 1000, NULL), 0);
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_frames_go_to_the_loop, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_frames_that_come_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_how_frames_leave, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_closing_what_is_not_used, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_remote, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_answers_of_stun_go_to_the_loop, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_datagrams_pass_both_ways, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_strangers_do_not_pass, set_up, tear_down),

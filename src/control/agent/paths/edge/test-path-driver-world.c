@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "agent/paths/edge/path_driver.h"
+#include "agent/paths/socket/echo_socket.h"
 #include "agent/reconcile/observe.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
@@ -43,6 +44,7 @@ static struct world {
     unsigned n_taken; /* of what the engine was given to send */
     struct snapshot snapshot;
     struct path_driver *driver;
+    struct echo_socket *pings;
     unsigned n_routes;
     unsigned n_self;
     unsigned n_look;
@@ -282,9 +284,15 @@ static void make_network(void)
 {
     const struct ip_prefix own = netns_prefix("192.0.2.5/24");
     const struct ip_prefix hub = netns_prefix("203.0.113.10/32");
+    const struct ip_prefix inner = netns_prefix("10.42.0.2/16");
     unsigned lo = netns_raise_loopback(w.nl);
     struct rtnl_link link;
 
+    /* The overlay's own interface, where every other address of it is the kernel's, too. */
+    assert_int_equal(rtnl_add_link(w.nl, "weft0", "bridge"), 0);
+    assert_int_equal(rtnl_find_link(w.nl, "weft0", &link), 0);
+    assert_int_equal(rtnl_set_link(w.nl, link.ifindex, true, 0), 0);
+    assert_int_equal(rtnl_add_address(w.nl, link.ifindex, &inner, false), 0);
     assert_int_equal(rtnl_add_link(w.nl, "lan", "bridge"), 0);
     assert_int_equal(rtnl_find_link(w.nl, "lan", &link), 0);
     w.ifindex = link.ifindex;
@@ -294,10 +302,9 @@ static void make_network(void)
 }
 
 /* Nothing is known yet. Skips the test where there can be no namespace. */
-static void begin_world(void **state)
+static void begin_world(void **state, const char *interface)
 {
-    struct path_driver_options opt = {
-        .secret = &own_secret, .name = "n2", .interface = "weft-none"};
+    struct path_driver_options opt = {.secret = &own_secret, .name = "n2", .interface = interface};
     struct path_driver_listener listener = {.on_routes = on_routes,
         .on_self = on_self,
         .on_look = on_look,
@@ -308,6 +315,8 @@ static void begin_world(void **state)
     memset(&w, 0, sizeof(w));
     w.nl = netns_need(state);
     make_network();
+    assert_int_equal(echo_socket_new(&w.pings), 0);
+    opt.pings = w.pings;
     w.own = endpoint("192.0.2.5:51820");
     w.at = endpoint("198.51.100.3:51820");
     w.hub = endpoint("203.0.113.10:51820");
@@ -330,7 +339,7 @@ static void begin_world(void **state)
 /* The engine runs, and the network is known. */
 static void begin(void **state)
 {
-    begin_world(state);
+    begin_world(state, "weft0");
     path_driver_set_engine(w.driver, &w.engine.engine, PORT, clock_now());
     path_driver_set_snapshot(w.driver, &w.snapshot, clock_now());
 }
@@ -338,6 +347,7 @@ static void begin(void **state)
 static void end_world(void)
 {
     w.driver = path_driver_free(w.driver, false);
+    w.pings = echo_socket_free(w.pings);
     (void)uv_run(&w.loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w.loop), 0);
     w.peer = paths_free(w.peer);
@@ -481,6 +491,24 @@ static void test_a_direct_path_is_used(void **state)
     end_world();
 }
 
+static bool is_lan(void)
+{
+    return view_of("n3").kind == PATH_KIND_LAN;
+}
+
+static void test_a_path_of_the_same_network_is_used(void **state)
+{
+    begin_world(state, "weft0");
+    w.at = endpoint("192.168.7.3:51820");
+    put_peer(0);
+    path_driver_set_engine(w.driver, &w.engine.engine, PORT, clock_now());
+    path_driver_set_snapshot(w.driver, &w.snapshot, clock_now());
+    assert_true(run_until(is_lan));
+    assert_non_null(route_of("n3"));
+    assert_true(endpoint_equal(&route_of("n3")->endpoint, &w.at));
+    end_world();
+}
+
 static bool has_small_link(void)
 {
     const struct render_path *route = route_of("n3");
@@ -559,6 +587,37 @@ static void test_the_way_to_the_hub(void **state)
     end_world();
 }
 
+static bool is_stock_way_known(void)
+{
+    const struct render_path *route = route_of("n4");
+
+    return route && route->mtu == 1420;
+}
+
+/* Its kernel answers pings, which here is this machine's. */
+static void test_the_way_to_a_stock_peer(void **state)
+{
+    const struct ip_prefix own = netns_prefix("10.42.0.2/32");
+    const struct ip_prefix theirs = netns_prefix("10.42.0.4/32");
+    struct object stock = sample_node(4);
+    struct rtnl_link lo;
+
+    begin_world(state, "lo");
+    assert_int_equal(rtnl_find_link(w.nl, "lo", &lo), 0);
+    assert_int_equal(rtnl_add_address(w.nl, lo.ifindex, &own, true), 0);
+    assert_int_equal(rtnl_add_address(w.nl, lo.ifindex, &theirs, true), 0);
+    stock.node.stock = true;
+    sample_put(&w.snapshot, stock);
+    path_driver_set_engine(w.driver, &w.engine.engine, PORT, clock_now());
+    path_driver_set_snapshot(w.driver, &w.snapshot, clock_now());
+    assert_null(route_of("n4"));
+    see(1000);
+    w.n_routes = 0;
+    assert_true(run_until(is_stock_way_known));
+    assert_true(w.n_routes > 0);
+    end_world();
+}
+
 static bool is_hub_reported(void)
 {
     return path_driver_self(w.driver)->n_relays > 0 &&
@@ -617,14 +676,21 @@ static void test_this_machines_network_changes(void **state)
     const struct ip_prefix six = netns_prefix("192.0.2.6/24");
     const struct ip_prefix part = netns_prefix("10.42.7.0/24");
 
-    begin(state);
+    begin_world(state, "weft0");
+    w.is_peer_deaf = true;
+    path_driver_set_snapshot(w.driver, &w.snapshot, clock_now());
+    w.n_routes = 0;
+    path_driver_set_engine(w.driver, &w.engine.engine, PORT, clock_now());
     assert_non_null(candidates_find(&path_driver_self(w.driver)->candidates, &w.own));
     assert_true(run_until(is_stun_asked));
     assert_int_equal(w.n_network, 0);
+    assert_int_equal(w.n_routes, 0);
     w.n_stun = w.n_self = 0;
     assert_int_equal(rtnl_add_address(w.nl, w.ifindex, &six, false), 0);
     assert_true(run_until(has_address_6));
     assert_int_equal(w.n_network, 1);
+    assert_int_equal(w.n_routes, 0);
+    w.is_peer_deaf = false;
     assert_true(w.n_self > 0);
     assert_true(run_until(is_stun_asked));
     /* Somebody takes a part of the overlay's block: addresses are the same, but the routes have to
@@ -756,10 +822,13 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_direct_path_is_used, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
+            test_a_path_of_the_same_network_is_used, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
             test_the_largest_link_limits_a_path, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_an_edge_that_is_relayed_again, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_the_way_to_the_hub, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_the_way_to_a_stock_peer, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_a_hub_that_does_not_answer, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_this_machines_network_changes, netns_enter, netns_leave),

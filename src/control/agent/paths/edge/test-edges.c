@@ -388,97 +388,388 @@ static void test_a_peer_that_goes(void **state)
     assert_null(peer_table_find(&w->e.peers, "n3"));
 }
 
-/* ---- what a path carries -------------------------------------------------------------------- */
+/* ---- what is told of relays ----------------------------------------------------------------- */
 
-/* n3 is the other end of a real path, and answers. The world's own edges are not used. */
-static struct world *begin_couple(struct couple *c, uint64_t relay_run)
+static struct path_side told(struct world *w, nsec_t hub_rtt, nsec_t now)
 {
-    static struct world w;
-    static const struct x25519_secret secret = {.b = {[0] = 8, [31] = 64}};
-    struct rng rng;
+    struct path_side side = {.generation = 9};
 
-    w = (struct world){.snapshot = sample_snapshot(3, SELF), .seed = 1};
-    rng = rng_seeded(&w.seed);
-    couple_start(c, PATH_POLICY_AUTO);
-    put_peer_with_key(&w.snapshot, 3, &c->nodes[1].key, relay_run);
-    w.snapshot.network.mtu = 1380;
-    w.paths = c->nodes[0].paths;
-    edges_init(&w.e, w.paths, &secret, &c->nodes[0].key, &rng);
-    edges_set_snapshot(&w.e, &w.snapshot, c->now);
-    c->has_v6 = true;
-    c->delay6 = 2 * COUPLE_DELAY;
-    couple_tell(c);
-    couple_run_with_traffic(c, 2 * SEC);
-    couple_assert_direct(c);
-    return &w;
+    edges_tell_relays(&w->e, hub_rtt, &side, now);
+    return side;
 }
 
-static void end_couple(struct world *w, struct couple *c)
+static void assert_relay(
+    const struct path_relay *relay, const struct x25519_public *key, nsec_t rtt, uint16_t mtu)
 {
-    edges_deinit(&w->e);
-    snapshot_deinit(&w->snapshot);
-    couple_stop(c);
+    assert_true(x25519_public_equal(&relay->key, key));
+    assert_int_equal(relay->rtt, rtt);
+    assert_int_equal(relay->mtu, mtu);
 }
 
-static void take_changes(struct world *w, nsec_t now)
+static void test_which_relays_are_reported(void **state)
 {
-    (void)edges_take_changes(&w->e);
-    (void)edges_choose_relays(&w->e, now);
+    struct world *w = *state;
+    const struct x25519_public hub = sample_key(1);
+    const struct x25519_public relay = sample_key(4);
+    struct path_side side = told(w, 30 * MS, T0);
+
+    assert_int_equal(side.n_relays, 1);
+    assert_relay(&side.relays[0], &hub, 30 * MS, 0);
+    /* One that is reached directly, once there is a session with it. */
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    assert_int_equal(told(w, 30 * MS, T0).n_relays, 1);
+    see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    side = told(w, 30 * MS, T0 + SEC);
+    assert_int_equal(side.n_relays, 2);
+    assert_relay(&side.relays[0], &hub, 30 * MS, 0);
+    assert_relay(&side.relays[1], &relay, 1, 0);
+    w->e.hub_liveness.is_dead = true;
+    side = told(w, 30 * MS, T0 + SEC);
+    assert_int_equal(side.n_relays, 1);
+    assert_relay(&side.relays[0], &relay, 1, 0);
 }
 
-static void test_the_size_of_a_path(void **state)
+/* A standby that has no session shakes hands, once; whether it is used makes no difference. */
+static void test_standbys_change_routes(void **state)
 {
-    static struct couple c;
+    struct world *w = *state;
+    struct peer_entry *relay;
 
-    for (uint64_t relay_run = 0; relay_run < 2; relay_run++) {
-        struct world *w = begin_couple(&c, relay_run);
-        const struct couple_node *self = &c.nodes[0];
-        struct captured_log said = captured_log_begin();
-        struct path_action fits;
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    relay = peer_table_find(&w->e.peers, "n4");
+    assert_true(relay->is_standby);
+    assert_int_equal(relay->handshake.due_at, T0);
+    assert_true(edges_take_changes(&w->e));
+    /* The one that is under way goes on. */
+    relay->handshake.due_at = T0 + 700 * MS;
+    w->e.relays_changed = true;
+    assert_true(edges_choose_relays(&w->e, T0 + SEC));
+    assert_int_equal(relay->handshake.due_at, T0 + 700 * MS);
+    assert_false(edges_take_changes(&w->e));
+    assert_false(edges_choose_relays(&w->e, T0 + SEC));
+    /* A session that is lost is begun anew. */
+    relay->handshake.due_at = NSEC_NEVER;
+    w->e.relays_changed = true;
+    assert_true(edges_choose_relays(&w->e, T0 + 2 * SEC));
+    assert_int_equal(relay->handshake.due_at, T0 + 2 * SEC);
+    relay->handshake.due_at = NSEC_NEVER;
+    relay->has_session = true;
+    w->e.relays_changed = true;
+    assert_true(edges_choose_relays(&w->e, T0 + 3 * SEC));
+    assert_true(relay->handshake.due_at == NSEC_NEVER);
+    /* It is none any more when its path is lost. */
+    go_relayed(w, 4, 0, T0 + 4 * SEC);
+    assert_false(relay->is_standby);
+}
 
-        take_changes(w, c.now);
-        edges_use_direct(&w->e, &self->use, &self->use.remote, c.now);
-        captured_log_end(&said, "");
-        /* What every path carries; the sizes of links up to the network's are asked for. */
-        assert_int_equal(route(w, "n3").mtu, 1140);
-        take_changes(w, c.now);
-        couple_run(&c, 600 * MS);
-        assert_int_equal(self->n_fits, 6);
-        fits = self->fits;
-        assert_int_equal(fits.size, 1412);
-        said = captured_log_begin();
-        edges_on_fits(&w->e, &fits, c.now);
-        captured_log_end(&said, "info: test: n3: the path carries packets of 1440 bytes\n");
-        assert_int_equal(route(w, "n3").mtu, 1380);
-        assert_true(edges_take_changes(&w->e));
-        /* What a relay carries decides whether it is chosen. */
-        assert_int_equal(edges_choose_relays(&w->e, c.now), relay_run != 0);
-        /* The same answer again is none. */
-        edges_on_fits(&w->e, &fits, c.now);
-        assert_false(edges_take_changes(&w->e));
-        end_couple(w, &c);
+static void test_where_a_relay_is(void **state)
+{
+    struct world *w = *state;
+    const struct endpoint at = endpoint("198.51.100.4:51820");
+    const struct endpoint of_peer = endpoint("198.51.100.3:51820");
+    const struct endpoint none = {.port = 0};
+
+    assert_null(edges_relay_at(&w->e, &at));
+    assert_null(edges_relay_at(&w->e, &none));
+    go_direct(w, 3, "198.51.100.3:51820", T0);
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    assert_string_equal(edges_relay_at(&w->e, &at)->node, "n4");
+    assert_null(edges_relay_at(&w->e, &of_peer));
+    /* What goes through it is not it. */
+    go_relayed(w, 5, 4, T0);
+    assert_string_equal(edges_relay_at(&w->e, &at)->node, "n4");
+}
+
+/* ---- handshakes ----------------------------------------------------------------------------- */
+
+/* The other end begins, and this one only if it did not. */
+static void test_the_greater_key_waits(void **state)
+{
+    struct world *w = *state;
+    struct edge_handshake *h;
+
+    memset(&w->e.own, 0xff, sizeof(w->e.own));
+    go_direct(w, 3, "198.51.100.3:51820", T0);
+    go_relayed(w, 3, 0, T0 + SEC);
+    h = &peer_table_find(&w->e.peers, "n3")->handshake;
+    assert_int_equal(h->due_at, T0 + SEC + EDGE_HANDSHAKE_TURN);
+    assert_int_equal(h->wanted_at, T0 + SEC);
+    /* From one relay to another one it waits for less, and only where there is a session. */
+    h->due_at = NSEC_NEVER;
+    go_direct(w, 4, "198.51.100.4:51820", T0 + 2 * SEC);
+    go_relayed(w, 3, 4, T0 + 2 * SEC);
+    assert_true(h->due_at == NSEC_NEVER);
+    assert_int_equal(h->wanted_at, T0 + 2 * SEC);
+    h->seen_at = T0 + 2 * SEC;
+    go_relayed(w, 3, 0, T0 + 3 * SEC);
+    assert_int_equal(h->due_at, T0 + 3 * SEC + EDGE_HANDSHAKE_RELAY_TURN);
+    /* A direct path needs none. */
+    go_direct(w, 3, "198.51.100.3:51820", T0 + 3 * SEC);
+    assert_true(h->due_at == NSEC_NEVER);
+}
+
+static void test_handshakes_are_taken_in_turn(void **state)
+{
+    struct world *w = *state;
+
+    for (unsigned n = 3; n <= 5; n += 2) {
+        char at[32];
+
+        (void)snprintf(at, sizeof(at), "198.51.100.%u:51820", n);
+        go_direct(w, n, at, T0);
+        go_relayed(w, n, 0, T0 + SEC * n);
     }
+    assert_int_equal(edges_due(&w->e, T0), T0 + 3 * SEC);
+    (void)edges_take_changes(&w->e);
+    edges_tick(&w->e, T0 + 3 * SEC - 1);
+    assert_false(edges_take_changes(&w->e));
+    edges_tick(&w->e, T0 + 3 * SEC);
+    assert_true(edges_take_changes(&w->e));
+    edges_on_applied(&w->e);
+    assert_true(peer_table_find(&w->e.peers, "n4")->route.is_applied);
+    assert_string_equal(edges_next_handshake(&w->e, T0 + 5 * SEC)->node, "n3");
+    assert_string_equal(edges_next_handshake(&w->e, T0 + 5 * SEC)->node, "n5");
+    assert_null(edges_next_handshake(&w->e, T0 + 5 * SEC));
+    /* Each is repeated a second later. */
+    assert_int_equal(edges_due(&w->e, T0), T0 + 6 * SEC);
+    edges_on_applied(&w->e);
+    assert_null(edges_next_handshake(&w->e, T0 + 6 * SEC - 1));
+    edges_on_applied(&w->e);
+    assert_string_equal(edges_next_handshake(&w->e, T0 + 6 * SEC)->node, "n3");
+    assert_true(edges_hasten_handshakes(&w->e, T0 + 5 * SEC));
+    assert_true(is_handshake_due(w, "n5", T0 + 5 * SEC));
+    assert_false(is_handshake_due(w, "n4", T0 + 5 * SEC));
 }
 
-/* Another way has to carry as much before it is taken. */
-static void test_another_path_carries_as_much(void **state)
+/* ---- what the engine shows ------------------------------------------------------------------ */
+
+static void test_traffic_is_counted(void **state)
 {
-    static struct couple c;
-    struct world *w = begin_couple(&c, 0);
-    const struct couple_node *self = &c.nodes[0];
+    struct world *w = *state;
+    struct observation items[] = {seen(1, "203.0.113.10:51820", T0, 7),
+        seen(3, "203.0.113.10:51820", T0, 100), seen(4, "198.51.100.4:51820", T0, 1000),
+        seen(5, "203.0.113.10:51820", 0, 30)};
+    const struct observe all = {.items = items, .n = 4};
+    const struct peer_entry *peer = peer_table_find(&w->e.peers, "n3");
+    const struct endpoint heard = endpoint("198.51.100.77:1");
 
-    edges_use_direct(&w->e, &self->use, &self->use.remote, c.now);
-    couple_run(&c, 600 * MS);
-    edges_on_fits(&w->e, &self->fits, c.now);
-    c.delay6 = 2 * MS;
-    c.hole6 = 1300;
-    couple_run_with_traffic(&c, 130 * SEC);
-    assert_true(endpoint_equal(&self->use.remote, &c.nodes[1].ep));
-    c.hole6 = 0;
-    couple_run_with_traffic(&c, 130 * SEC);
-    assert_true(endpoint_equal(&self->use.remote, &c.nodes[1].ep6));
-    end_couple(w, &c);
+    items[1].facts.tx_bytes = 200;
+    items[1].heard = heard;
+    edges_observe(&w->e, &all, T0 + SEC);
+    assert_true(peer->has_session);
+    assert_false(peer_table_find(&w->e.peers, "n5")->has_session);
+    assert_int_equal(peer->traffic.rx_bytes, 100);
+    assert_int_equal(peer->traffic.tx_bytes, 200);
+    assert_int_equal(w->e.observed_at, T0 + SEC);
+    /* The first look shows no time at which something was heard, nor one without news. */
+    assert_true(endpoint_is_none(&peer->traffic.heard));
+    edges_observe(&w->e, &all, T0 + 2 * SEC);
+    assert_true(endpoint_is_none(&peer->traffic.heard));
+    items[1].facts.rx_bytes = 101;
+    edges_observe(&w->e, &all, T0 + 3 * SEC);
+    assert_true(endpoint_equal(&peer->traffic.heard, &heard));
+    /* All that the hub relays, both ways, and where it is. */
+    assert_true(endpoint_equal(&w->e.hub_liveness.hub, &items[0].endpoint));
+    assert_int_equal(w->e.hub_liveness.n_bytes, 101 + 200 + 2 * 1000 + 2 * 30);
+    assert_int_equal(w->e.hub_liveness.moved_at, T0 + 3 * SEC);
+    assert_false(w->e.hub_liveness.has_other);
+    go_direct(w, 4, "198.51.100.4:51820", T0 + 3 * SEC);
+    edges_observe(&w->e, &all, T0 + 4 * SEC);
+    assert_int_equal(w->e.hub_liveness.n_bytes, 101 + 200 + 2 * 30);
+    assert_true(w->e.hub_liveness.has_other);
+    /* An engine that does not know the hub. */
+    edges_observe(&w->e, &(struct observe){.items = items + 1, .n = 3}, T0 + 5 * SEC);
+    assert_true(endpoint_is_none(&w->e.hub_liveness.hub));
 }
+
+/* An edge that shows at the hub's endpoint was moved there by its other end. */
+static void test_the_other_end_leads_to_the_hub(void **state)
+{
+    struct world *w = *state;
+    const struct x25519_public hub = sample_key(1);
+    struct observation items[] = {
+        seen(1, "203.0.113.10:51820", T0, 7), seen(3, "203.0.113.10:51820", T0 + SEC, 1)};
+    const struct observe all = {.items = items, .n = 2};
+    struct path_action action;
+
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    go_relayed(w, 3, 4, T0);
+    paths_on_relayed(w->paths, &items[1].key, &(struct x25519_public){{4, 0, 7}}, T0);
+    edges_on_applied(&w->e);
+    see(w, items[0], T0 + SEC);
+    (void)last_use(w, 3);
+    edges_observe(&w->e, &all, T0 + 2 * SEC);
+    action = last_use(w, 3);
+    assert_int_equal(action.kind, PATH_ACTION_USE);
+    assert_int_equal(action.path, PATH_KIND_RELAY);
+    assert_true(x25519_public_equal(&action.via.key, &hub));
+    /* A direct path stays what it is, wherever the engine has the peer. */
+    go_direct(w, 3, "198.51.100.3:51820", T0 + 2 * SEC);
+    edges_on_applied(&w->e);
+    items[1] = seen(3, "198.51.100.4:51820", T0 + 3 * SEC, 2);
+    edges_observe(&w->e, &all, T0 + 4 * SEC);
+    assert_int_equal(last_use(w, 3).kind, PATH_ACTION_NONE);
+}
+
+static void test_two_relays_at_one_endpoint(void **state)
+{
+    struct world *w = *state;
+    struct observation all[] = {left(4, "198.51.100.4:51820"), left(5, "198.51.100.4:51820")};
+
+    edges_observe(&w->e, &(struct observe){.items = all, .n = 2}, T0 + SEC);
+    assert_int_not_equal(last_use(w, 4).path, PATH_KIND_DIRECT);
+}
+
+static void test_a_stranger_at_a_relays_endpoint(void **state)
+{
+    struct world *w = *state;
+    struct observation all[] = {left(4, "198.51.100.4:51820"), left(77, "198.51.100.4:51820")};
+
+    edges_observe(&w->e, &(struct observe){.items = all, .n = 2}, T0 + SEC);
+    assert_int_not_equal(last_use(w, 4).path, PATH_KIND_DIRECT);
+}
+
+/* ---- hubs ----------------------------------------------------------------------------------- */
+
+static void put_hub_b(struct world *w)
+{
+    struct object other = sample_node(1);
+
+    other.node.key = sample_key(9);
+    (void)snprintf(other.node.meta.name, sizeof(other.node.meta.name), "hub-b");
+    other.node.address4.b[15] = 9;
+    sample_put(&w->snapshot, other);
+    edges_set_snapshot(&w->e, &w->snapshot, T0);
+}
+
+static void test_where_hubs_are(void **state)
+{
+    struct world *w = *state;
+    const struct endpoint a = endpoint("203.0.113.10:51820");
+    const struct endpoint b = endpoint("203.0.113.99:51820");
+    const struct endpoint none = {.port = 0};
+    const struct x25519_public key_a = sample_key(1), key_b = sample_key(9);
+    struct observation items[] = {
+        seen(1, "203.0.113.10:51820", T0, 1), seen(9, "203.0.113.99:51820", T0, 1)};
+
+    put_hub_b(w);
+    assert_int_equal(w->e.n_other_hubs, 1);
+    assert_false(edges_is_hub_at(&w->e, &a) || edges_is_hub_at(&w->e, &b));
+    edges_observe(&w->e, &(struct observe){.items = items, .n = 2}, T0 + SEC);
+    assert_true(edges_is_hub_at(&w->e, &a) && edges_is_hub_at(&w->e, &b));
+    w->e.hub_liveness.is_dead = true;
+    w->e.hub_liveness.n_bytes = 77;
+    /* The two change places. */
+    edges_set_hub(&w->e, snapshot_find_node(&w->snapshot, "hub-b"), T0 + 2 * SEC);
+    assert_true(x25519_public_equal(&w->e.hub, &key_b));
+    assert_string_equal(w->e.hub_name, "hub-b");
+    assert_int_equal(w->e.n_other_hubs, 1);
+    assert_true(x25519_public_equal(&w->e.other_hubs[0].key, &key_a));
+    assert_true(endpoint_equal(&w->e.other_hubs[0].at, &a));
+    assert_false(w->e.hub_liveness.is_dead);
+    assert_int_equal(w->e.hub_liveness.n_bytes, 77);
+    edges_observe(&w->e, &(struct observe){.items = items, .n = 2}, T0 + 3 * SEC);
+    assert_true(edges_is_hub_at(&w->e, &a) && edges_is_hub_at(&w->e, &b));
+    /* A hub that the engine does not have is nowhere. */
+    edges_observe(&w->e, &(struct observe){.items = items + 1, .n = 1}, T0 + 4 * SEC);
+    assert_false(edges_is_hub_at(&w->e, &a));
+    assert_true(edges_is_hub_at(&w->e, &b));
+    w->e.hub_liveness.hub = b;
+    assert_false(edges_is_hub_at(&w->e, &none));
+}
+
+/* When the hub that was chosen goes, another one is taken. */
+static void test_the_chosen_hub_goes(void **state)
+{
+    struct world *w = *state;
+    struct object plain = sample_node(9);
+
+    put_hub_b(w);
+    edges_set_hub(&w->e, snapshot_find_node(&w->snapshot, "hub-b"), T0);
+    edges_set_snapshot(&w->e, &w->snapshot, T0);
+    assert_string_equal(w->e.hub_name, "hub-b");
+    /* A node of that name that is no hub any more. */
+    (void)snprintf(plain.node.meta.name, sizeof(plain.node.meta.name), "hub-b");
+    sample_put(&w->snapshot, plain);
+    edges_set_snapshot(&w->e, &w->snapshot, T0);
+    assert_string_equal(w->e.hub_name, "hub");
+    assert_int_equal(w->e.n_other_hubs, 0);
+}
+
+/* ---- stock peers ---------------------------------------------------------------------------- */
+
+static struct stock_mtu *put_stock(struct world *w)
+{
+    struct object o = sample_node(10);
+
+    o.node.stock = true;
+    sample_put(&w->snapshot, o);
+    edges_set_snapshot(&w->e, &w->snapshot, T0);
+    assert_int_equal(w->e.stocks.n, 1);
+    return &w->e.stocks.items[0];
+}
+
+static uint16_t ceiling_of_stock(struct world *w, const char *at)
+{
+    struct observation items[] = {seen(1, "203.0.113.10:51820", T0, 1), seen(10, at, T0, 1)};
+
+    edges_observe(&w->e, &(struct observe){.items = items, .n = 2}, T0 + SEC);
+    return (uint16_t)(w->e.stocks.items[0].pmtu->pmtu.bounds.ceiling - 60);
+}
+
+static void test_what_limits_packets_to_stock_peers(void **state)
+{
+    static const char through_hub[] = "203.0.113.10:51820";
+    static const char elsewhere[] = "198.51.100.10:51820";
+    struct world *w = *state;
+    struct stock_mtu *stock = put_stock(w);
+
+    see(w, seen(10, elsewhere, T0, 1), T0);
+    assert_null(stock->pmtu);
+    w->e.can_ping = true;
+    assert_int_equal(ceiling_of_stock(w, elsewhere), 1380);
+    w->e.limits.link_mtu = 1380;
+    assert_int_equal(ceiling_of_stock(w, elsewhere), 1380);
+    w->e.limits.link_mtu = 1340;
+    assert_int_equal(ceiling_of_stock(w, elsewhere), 1340);
+    w->e.limits.link_mtu = 9000;
+    assert_int_equal(ceiling_of_stock(w, elsewhere), 1380);
+    /* The way to the hub, for what goes through it. */
+    assert_int_equal(ceiling_of_stock(w, through_hub), 1380);
+    assert_int_equal(w->e.hubs.n, 1);
+    w->e.hubs.items[0]->pmtu.pmtu.is_measured = true;
+    w->e.hubs.items[0]->pmtu.mtu = 1290;
+    assert_int_equal(ceiling_of_stock(w, through_hub), 1290);
+    assert_int_equal(ceiling_of_stock(w, elsewhere), 1380);
+}
+
+/* Together with the other edges, by name. */
+static void test_routes_of_stock_peers(void **state)
+{
+    struct world *w = *state;
+    struct stock_mtu *stock = put_stock(w);
+    const struct render_path *routes;
+    size_t n;
+
+    go_direct(w, 3, "198.51.100.3:51820", T0);
+    (void)edges_routes(&w->e, &n);
+    assert_int_equal(n, 1);
+    w->e.can_ping = true;
+    assert_int_equal(ceiling_of_stock(w, "198.51.100.10:51820"), 1380);
+    stock->pmtu->pmtu.is_measured = true;
+    stock->pmtu->mtu = 1300;
+    routes = edges_routes(&w->e, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(routes[0].node, "n10");
+    assert_int_equal(routes[0].mtu, 1300);
+    assert_true(endpoint_is_none(&routes[0].endpoint));
+    assert_false(routes[0].is_standby);
+    assert_string_equal(routes[1].node, "n3");
+    /* They are asked in time. */
+    assert_true(edges_due(&w->e, T0 + SEC) <= stock_mtus_due(&w->e.stocks, T0 + SEC));
+}
+
+/* ---- what a path carries -------------------------------------------------------------------- */
 
 /* The paths know of no way to the peer yet, so no probe leaves, and no answer is waited for. */
 static void test_a_probe_that_is_not_sent(void **state)
@@ -508,8 +799,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_what_goes_through_a_relay_follows_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_relay_that_has_forgotten, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_another_hub_relays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hub_that_has_forgotten, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_hub_relays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_other_end_leads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_path_of_an_earlier_agent_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
@@ -517,8 +808,19 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_what_a_relay_carries_is_no_direct_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_peer_that_goes, set_up, tear_down),
-        cmocka_unit_test(test_the_size_of_a_path),
-        cmocka_unit_test(test_another_path_carries_as_much),
+        cmocka_unit_test_setup_teardown(test_which_relays_are_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_standbys_change_routes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_where_a_relay_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_greater_key_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_handshakes_are_taken_in_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_traffic_is_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_other_end_leads_to_the_hub, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_relays_at_one_endpoint, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_stranger_at_a_relays_endpoint, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_where_hubs_are, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_chosen_hub_goes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_limits_packets_to_stock_peers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_routes_of_stock_peers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_probe_that_is_not_sent, set_up, tear_down),
     };
 

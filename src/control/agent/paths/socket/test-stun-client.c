@@ -155,6 +155,40 @@ static void test_late_answers(void **state)
     assert_false(stun_view_is_full(v));
 }
 
+/* An answer that is overtaken by the next one's is late, so nothing is lost; what it says is old.
+ */
+static void test_answers_in_another_order(void **state)
+{
+    struct stun_client sc = {0};
+    struct endpoint server = endpoint(10, 51820);
+    struct endpoint mapped = endpoint(77, 4000);
+    struct endpoint older = endpoint(78, 4000);
+    uint8_t msg[2][STUN_REQUEST_SIZE];
+    uint8_t out[STUN_ANSWER_MAX];
+    const struct stun_view *v = &sc.views[0];
+
+    stun_client_set_servers(&sc, &server, 1, SEC);
+    (void)ask(&sc, SEC, msg[0]);
+    (void)ask(&sc, SEC + 250 * MSEC, msg[1]);
+    assert_non_null(
+        stun_client_take(&sc, out, answer(msg[1], &mapped, out), &server, SEC + 300 * MSEC));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_null(
+            stun_client_take(&sc, out, answer(msg[0], &older, out), &server, SEC + 400 * MSEC));
+        assert_true(endpoint_equal(&v->mapped, &mapped));
+        assert_int_equal(v->heard_at, SEC + 300 * MSEC);
+        assert_int_equal(v->rtt, 50 * MSEC);
+        assert_int_equal(v->asked[0].sent_at, 0);
+        assert_int_equal(v->asked[1].sent_at, 0);
+    }
+    assert_int_equal(v->lost, 0);
+    /* One that comes before it was sent, by another clock, took no time. */
+    (void)ask(&sc, stun_client_due(&sc), msg[0]);
+    assert_non_null(stun_client_take(&sc, out, answer(msg[0], &mapped, out), &server, 2 * SEC));
+    assert_int_equal(v->rtt, 0);
+    assert_int_equal(v->n_tries, 0);
+}
+
 static void test_servers_change(void **state)
 {
     struct stun_client sc = {0};
@@ -175,10 +209,19 @@ static void test_servers_change(void **state)
     assert_int_equal(sc.n_views, STUN_CLIENT_SERVERS_MAX);
     assert_true(endpoint_equal(&sc.views[0].mapped, &mapped));
     assert_int_equal(stun_client_due(&sc), SEC);
+    sc.views[STUN_CLIENT_SERVERS_MAX - 1].n_tries = 4;
     stun_client_restart(&sc, 5 * SEC);
     assert_int_equal(stun_client_due(&sc), 5 * SEC);
+    for (unsigned i = 0; i < STUN_CLIENT_SERVERS_MAX; i++) {
+        assert_int_equal(sc.views[i].due_at, 5 * SEC);
+        assert_int_equal(sc.views[i].n_tries, 0);
+    }
     assert_true(sc.views[0].heard_at != 0);
     stun_client_forget(&sc, 6 * SEC);
+    for (unsigned i = 1; i < STUN_CLIENT_SERVERS_MAX; i++) {
+        assert_int_equal(sc.views[i].due_at, 6 * SEC);
+        assert_true(endpoint_equal(&sc.views[i].server, &servers[i + 1]));
+    }
     assert_true(sc.views[0].heard_at == 0 && endpoint_is_none(&sc.views[0].mapped));
 }
 
@@ -189,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_an_answer),
         cmocka_unit_test(test_foreign_answers),
         cmocka_unit_test(test_late_answers),
+        cmocka_unit_test(test_answers_in_another_order),
         cmocka_unit_test(test_servers_change),
     };
 

@@ -30,6 +30,8 @@ static void test_capacity(void **state)
         {"10.0.0.0/30", "fd00::/64", 2},
         {"10.0.0.0/16", "fd00::/124", 15},
         {"10.0.0.0/16", "fd00::/32", 65534},
+        {"10.0.0.0/28", "fd00::/124", 14},
+        {"10.0.0.0/27", "fd00::/123", 30},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -59,6 +61,8 @@ static void test_addresses(void **state)
     a = ipam_address(&(struct ip_prefix){prefix("10.42.0.0/16").addr, 16}, 513);
     assert_string_equal(ip_addr_format(&a, text), "10.42.2.1");
     assert_int_equal(ip_addr_parse(&a, "10.43.0.1", NULL), 0);
+    assert_int_equal(ipam_number(&(struct ip_prefix){prefix("10.42.0.0/16").addr, 16}, &a), 0);
+    assert_int_equal(ip_addr_parse(&a, "10.42.0.0", NULL), 0);
     assert_int_equal(ipam_number(&(struct ip_prefix){prefix("10.42.0.0/16").addr, 16}, &a), 0);
     assert_int_equal(ip_addr_parse(&a, "fd5a:1:2:3:4::1", NULL), 0);
     assert_int_equal(ipam_number(&(struct ip_prefix){prefix("fd5a:1:2:3::/64").addr, 64}, &a), 0);
@@ -95,6 +99,56 @@ static void test_not_reused_soon(void **state)
     assert_int_equal(ipam_release(&p, 10), 0);
     assert_int_equal(give(&p), 10);
     assert_int_equal(give(&p), 0);
+    ipam_deinit(&p);
+}
+
+/* While it is not known who has which number, only those above all that were ever given are free.
+ */
+static void test_numbers_that_may_be_somebodys(void **state)
+{
+    struct ipam p;
+
+    ipam_init(&p, 10);
+    assert_int_equal(p.high, 0);
+    assert_int_equal(ipam_take(&p, 6), 0);
+    assert_int_equal(ipam_take(&p, 4), 0);
+    assert_int_equal(p.high, 6);
+    assert_int_equal(ipam_release(&p, 6), 0);
+    assert_int_equal(p.high, 6);
+    p.next = 2;
+    assert_int_equal(ipam_next(&p, false), 2);
+    assert_int_equal(ipam_next(&p, true), 7);
+    /* The cursor may be beyond it, and is the highest at the least. */
+    p.next = 6;
+    assert_int_equal(ipam_next(&p, true), 7);
+    p.next = 7;
+    assert_int_equal(ipam_next(&p, true), 7);
+    p.next = 9;
+    assert_int_equal(ipam_next(&p, true), 9);
+    /* None is taken again meanwhile. */
+    assert_int_equal(ipam_take(&p, 10), 0);
+    assert_int_equal(ipam_next(&p, true), 0);
+    assert_int_equal(ipam_next(&p, false), 9);
+    p.next = 10;
+    assert_int_equal(ipam_next(&p, false), 1);
+    ipam_deinit(&p);
+    assert_null(p.runs);
+    assert_int_equal(p.n_runs, 0);
+    assert_int_equal(p.cap, 0);
+}
+
+/* Without the stored cursor the numbers above the highest that is known are next. */
+static void test_a_cursor_that_is_lost(void **state)
+{
+    struct ipam p;
+
+    ipam_init(&p, 10);
+    assert_int_equal(ipam_take(&p, 5), 0);
+    p.forgot = true;
+    assert_int_equal(ipam_next(&p, false), 6);
+    assert_int_equal(ipam_next(&p, true), 0);
+    assert_int_equal(ipam_take(&p, 10), 0);
+    assert_int_equal(ipam_next(&p, false), 1);
     ipam_deinit(&p);
 }
 
@@ -159,6 +213,8 @@ int main(void)
         cmocka_unit_test(test_capacity),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_not_reused_soon),
+        cmocka_unit_test(test_numbers_that_may_be_somebodys),
+        cmocka_unit_test(test_a_cursor_that_is_lost),
         cmocka_unit_test(test_large_block),
         cmocka_unit_test(test_reference),
     };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/server/stream.h"
 #include "base/parse.h"
 #include "base/secret.h"
 #include "hub/model/watched.h"
@@ -219,12 +220,14 @@ static void test_sort(void **state)
 static void test_network_goes(void **state)
 {
     struct watched_node *node = calloc(1, sizeof(*node));
+    const struct model_node *of = (const struct model_node *)things;
     const struct watched_change *items[WATCHED_READ_MAX];
     uint64_t cursor = 0;
     uint64_t end;
 
     assert_non_null(node);
-    watched_node_init(node, NULL);
+    watched_node_init(node, of);
+    assert_ptr_equal(node->node, of);
     watched_add_gone(&net, &node_kind, "n1", 1);
     watched_add(&net, &node->change, &node_kind, "n2", 2);
     watched_add_gone(&net, &node_kind, "n3", 3);
@@ -233,6 +236,65 @@ static void test_network_goes(void **state)
     net.ready = net.serial;
     assert_int_equal(watched_read(&net, &cursor, items, &end), 2);
     assert_string_equal(items[1]->name, "n3");
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+#define N_NODES (2 * WATCHED_BLOCK_NODES + 1)
+
+/* Every text is there, as after a snapshot. */
+static void make_texts(struct watched_node *nodes)
+{
+    for (unsigned i = 0; i < N_NODES; i++)
+        if (!nodes[i].text)
+            nodes[i].text = line_new("{}", 2);
+    for (size_t i = 0; i < net.n_blocks; i++)
+        if (!net.blocks[i]->text)
+            net.blocks[i]->text = line_new_part("{}", 2);
+}
+
+/* A change costs the text of the node, and of its block alone; so does one that comes or goes. */
+static void test_blocks_of_nodes(void **state)
+{
+    static struct watched_node nodes[N_NODES];
+    struct watched_block *first, *second;
+
+    for (unsigned i = 0; i < N_NODES; i++) {
+        watched_node_init(&nodes[i], NULL);
+        assert_int_equal(watched_node_add(&net, &nodes[i]), 0);
+        assert_int_equal(net.n_blocks, i / WATCHED_BLOCK_NODES + 1);
+        assert_ptr_equal(nodes[i].block, net.blocks[i / WATCHED_BLOCK_NODES]);
+        assert_ptr_equal(nodes[i].block->nodes[i % WATCHED_BLOCK_NODES], &nodes[i]);
+    }
+    first = net.blocks[0];
+    second = net.blocks[1];
+    make_texts(nodes);
+    watched_node_changed(&nodes[3]);
+    assert_true(!nodes[3].text && nodes[4].text && !first->text && second->text);
+    make_texts(nodes);
+    watched_add(&net, &nodes[70].change, &node_kind, "n70", 1);
+    watched_node_remove(&nodes[70]);
+    watched_node_remove(&nodes[70]);
+    assert_true(first->text && !second->text && net.blocks[2]->text);
+    assert_null(nodes[70].block);
+    assert_true(list_is_empty(&net.changes));
+    assert_int_equal(second->n, WATCHED_BLOCK_NODES - 1);
+    /* The last one has its place. */
+    assert_ptr_equal(second->nodes[70 - WATCHED_BLOCK_NODES], &nodes[2 * WATCHED_BLOCK_NODES - 1]);
+    /* One of which nobody has a text, and that is in no block. */
+    watched_node_changed(&nodes[70]);
+    watched_node_changed(&nodes[70]);
+    /* The newest block that has room takes the next one. */
+    make_texts(nodes);
+    assert_int_equal(watched_node_add(&net, &nodes[70]), 0);
+    assert_ptr_equal(nodes[70].block, net.blocks[2]);
+    assert_true(second->text && !net.blocks[2]->text);
+    for (unsigned i = 0; i < N_NODES; i++) {
+        watched_node_remove(&nodes[i]);
+        watched_node_deinit(&nodes[i]);
+        assert_null(nodes[i].text);
+    }
+    assert_int_equal(first->n + second->n + net.blocks[2]->n, 0);
 }
 
 int main(void)
@@ -244,6 +306,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forgotten_stays_forgotten, enter, leave),
         cmocka_unit_test_setup_teardown(test_sort, enter, leave),
         cmocka_unit_test_setup_teardown(test_network_goes, enter, leave),
+        cmocka_unit_test_setup_teardown(test_blocks_of_nodes, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

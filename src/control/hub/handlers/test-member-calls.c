@@ -169,6 +169,7 @@ static void test_a_member_leaves(void **state)
     assert_non_null(model_find_node(sample_hub_network(&hub), "b"));
     assert_int_equal(leave("default", "b", true), 204);
     assert_null(model_find_node(sample_hub_network(&hub), "b"));
+    ask_admin("GET", "/v1/audit?limit=1", NULL, 200, "\"actor\":\"node:default/b\"");
 }
 
 /* Who listens is told that it was removed, and what was said of its edges goes with it. */

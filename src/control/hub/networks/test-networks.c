@@ -232,6 +232,9 @@ static void test_a_network_is_joined(void **state)
     assert_string_equal(net->own->spec.meta.name, s.hub->model.self);
     assert_string_equal(ip_addr_format(&net->own->spec.address4, address), "10.61.0.5");
     assert_int_equal(net->own->spec.hub->api_port, 8443);
+    assert_true(net->own->spec.hub->has_tls_pin);
+    assert_memory_equal(
+        &net->own->spec.hub->tls_pin, s.hub->networks.tls_pin, sizeof(net->own->spec.hub->tls_pin));
     assert_int_equal(net->ipam.next, 6);
     assert_int_equal(net->ipam.high, 5);
     assert_true(has_key(&s, "lab"));
@@ -280,7 +283,10 @@ static void test_a_network_that_cannot_be_joined(void **state)
     sample_hub_begin(&s);
     (void)make_far_network(&s);
     put_node(&s, s.hub->model.self, 20, false);
-    expect_no_joining(&s, "has a node \"hub\" already, with another key than this hub has");
+    expect_no_joining(&s,
+        "network \"lab\" has a node \"hub\" already, with another key than this hub has: give this "
+        "hub a name of its own (--name), or, if that node is gone, \"weft node rm hub\" on another "
+        "hub makes room");
     assert_int_equal(ask(&s, "DELETE", "/v1/networks/lab/nodes/hub", NULL), 204);
     for (unsigned i = 0; i < NETWORKS_HUBS_MAX; i++) {
         char name[16];
@@ -299,6 +305,8 @@ static void test_a_network_that_cannot_be_joined(void **state)
     assert_int_equal(unlink(path), 0);
     join(&s);
     assert_non_null(model_find_network(&s.hub->model, "lab")->own);
+    assert_int_equal(s.hub->networks.join_failure.code, 0);
+    assert_string_equal(s.hub->networks.adding, "");
     sample_hub_end(&s);
 }
 

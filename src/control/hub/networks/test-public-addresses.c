@@ -5,16 +5,20 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "hub/networks/public_addresses.h"
 #include "net/address/resolve.h"
 #include "os/clock.h"
+#include "os/log.h"
+#include "test/support/captured_log.h"
 
 #define T0 (100 * NSEC_PER_SEC)
 
@@ -48,12 +52,19 @@ static void test_what_is_announced_stays(void **state)
     struct public_addresses p = {.look_up_at = 0};
     struct hub_places next = {.n = 0};
     struct err e = ERR_NULL;
+    json_t *json, *expected;
+    char words[160];
 
     public_addresses_load(&p, path, 51820);
     assert_int_equal(p.next.n, 0);
     add(&next, "203.0.113.5:4000");
     add(&next, "hub.example.org");
     assert_int_equal(public_addresses_write(&next, path, &e), 0);
+    json = json_load_file(path, 0, NULL);
+    expected = json_pack("{s:[s, s]}", "public", "203.0.113.5:4000", "hub.example.org:51820");
+    assert_true(json_equal(json, expected));
+    json_decref(json);
+    json_decref(expected);
     public_addresses_load(&p, path, 51820);
     assert_int_equal(p.next.n, 2);
     assert_string_equal(p.next.items[0].text, "203.0.113.5:4000");
@@ -65,6 +76,11 @@ static void test_what_is_announced_stays(void **state)
     assert_int_equal(public_addresses_write(&next, path, &e), 0);
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(public_addresses_write(&next, path, &e), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(public_addresses_write(&next, path, &e), -EISDIR);
+    (void)snprintf(words, sizeof(words), "%s cannot be removed: Is a directory", path);
+    assert_string_equal(err_text(&e), words);
+    assert_int_equal(rmdir(path), 0);
     add(&next, "203.0.113.5:4000");
     assert_true(public_addresses_write(&next, "/nonexistent/move.json", &e) < 0);
 }
@@ -102,6 +118,7 @@ static void test_names_are_looked_up_again(void **state)
     nsec_t deadline = clock_now() + 30 * NSEC_PER_SEC;
     struct hub_places next = {.n = 0};
     char text[ENDPOINT_TEXT_MAX];
+    struct captured_log said;
 
     add(&p.here, "203.0.113.5:4000");
     assert_false(public_addresses_tick(&p, T0));
@@ -113,11 +130,15 @@ static void test_names_are_looked_up_again(void **state)
     assert_null(p.task);
     assert_false(public_addresses_tick(&p, T0 + 30 * NSEC_PER_SEC));
     assert_non_null(p.task);
+    said = captured_log_begin();
     while (p.task) {
         assert_true(clock_now() < deadline);
         assert_false(public_addresses_tick(&p, T0 + 40 * NSEC_PER_SEC));
         (void)poll(NULL, 0, 1);
     }
+    captured_log_end(&said,
+        "warning: test: the name localhost:4000 leads nowhere now, nodes are told what they were: "
+        "no other machine reaches this one at its addresses\n");
     assert_int_equal(p.here.items[1].n, 1);
     assert_string_equal(endpoint_format(&p.here.items[1].at[0], text), "198.51.100.7:4000");
     /* What is announced is looked up with the next tick. */
@@ -140,5 +161,6 @@ int main(void)
         cmocka_unit_test(test_names_are_looked_up_again),
     };
 
+    log_init("test", LOG_LEVEL_INFO);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

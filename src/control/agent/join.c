@@ -19,6 +19,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "mesh/names/hosts.h"
+#include "mesh/object/fields.h"
 #include "mesh/render/render.h"
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"
@@ -67,10 +68,8 @@ static json_t *encode_labels(const struct join_options *options)
 {
     json_t *labels = json_object();
 
-    for (size_t i = 0; labels && i < options->n_labels; i++)
-        if (json_object_set_new(
-                labels, options->labels[i].key, json_string(options->labels[i].value)) < 0)
-            labels = (json_decref(labels), NULL);
+    for (size_t i = 0; i < options->n_labels; i++)
+        fields_set(&labels, options->labels[i].key, json_string(options->labels[i].value));
     return labels;
 }
 

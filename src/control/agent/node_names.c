@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "mesh/names/hosts.h"
+#include "mesh/object/fields.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -244,10 +245,8 @@ static json_t *encode_left_out(
         if (extras[i].verdict == HOSTS_KEPT || extras[i].verdict == HOSTS_PENDING ||
             strcmp(node->meta.name, s->self) == 0)
             continue;
-        if (json_array_append_new(
-                list, json_pack("{s:s, s:s, s:s}", "name", extras[i].name, "node", node->meta.name,
-                          "why", hosts_describe(&extras[i], why))) < 0)
-            list = (json_decref(list), NULL);
+        fields_append(&list, json_pack("{s:s, s:s, s:s}", "name", extras[i].name, "node",
+                                 node->meta.name, "why", hosts_describe(&extras[i], why)));
     }
     return list;
 }

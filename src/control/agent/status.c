@@ -8,6 +8,7 @@
 #include "agent/paths/edge/path_driver.h"
 #include "agent/resolver.h"
 #include "base/traffic.h"
+#include "mesh/object/fields.h"
 #include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
 #include "net/tun/offload.h"
@@ -50,10 +51,9 @@ static json_t *encode_rates(const struct status_input *in)
     const struct traffic_rates *rates = &seen->rates;
     json_t *classes = json_object();
 
-    for (unsigned i = 0; classes && i < TRAFFIC_CLASS_N; i++)
-        if (rates->classes[i] && json_object_set_new(classes, traffic_class_names[i],
-                                     encode_rate(rates->classes[i])) < 0)
-            classes = (json_decref(classes), NULL);
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        if (rates->classes[i])
+            fields_set(&classes, traffic_class_names[i], encode_rate(rates->classes[i]));
     return json_pack("{s:o, s:o, s:b, s:s}", "bitsPerSecond", encode_rate(rates->all), "classes",
         classes, "showsDscp", (int)seen->shows_dscp, "why", in->agent->reconcile.rates_why);
 }

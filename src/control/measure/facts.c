@@ -145,10 +145,9 @@ json_t *facts_encode(const struct facts *f)
 {
     json_t *json = table_encode(json_object(), facts_rows, 0, f);
 
-    if (json && json_object_set_new(json, "interfaces",
-                    table_encode_list(interface_rows, f->interfaces, f->n_interfaces,
-                        sizeof(f->interfaces[0]))) < 0)
-        json = (json_decref(json), NULL);
+    fields_set(&json, "interfaces",
+        table_encode_list(
+            interface_rows, f->interfaces, f->n_interfaces, sizeof(f->interfaces[0])));
     return json;
 }
 

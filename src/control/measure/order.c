@@ -185,9 +185,8 @@ static json_t *encode_addresses(const struct order *o)
     json_t *list = json_array();
     char text[IP_ADDR_TEXT_MAX];
 
-    for (size_t i = 0; list && i < o->n_addrs; i++)
-        if (json_array_append_new(list, json_string(ip_addr_format(&o->addrs[i], text))) < 0)
-            list = (json_decref(list), NULL);
+    for (size_t i = 0; i < o->n_addrs; i++)
+        fields_append(&list, json_string(ip_addr_format(&o->addrs[i], text)));
     return list;
 }
 

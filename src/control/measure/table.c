@@ -66,8 +66,7 @@ json_t *table_encode(json_t *json, const struct row *rows, unsigned kind, const 
     for (const struct row *row = rows; json && row->type != ROW_END; row++) {
         if (!is_of_kind(row, kind) || (row->has != 0 && !*(const bool *)(base + row->has)))
             continue;
-        if (json_object_set_new(json, row->name, encode_member(row, base + row->offset)) < 0)
-            json = (json_decref(json), NULL);
+        fields_set(&json, row->name, encode_member(row, base + row->offset));
     }
     return json;
 }
@@ -76,10 +75,8 @@ json_t *table_encode_list(const struct row *rows, const void *from, size_t n, si
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; list && i < n; i++)
-        if (json_array_append_new(
-                list, table_encode(json_object(), rows, 0, (const char *)from + i * size)) < 0)
-            list = (json_decref(list), NULL);
+    for (size_t i = 0; i < n; i++)
+        fields_append(&list, table_encode(json_object(), rows, 0, (const char *)from + i * size));
     return list;
 }
 

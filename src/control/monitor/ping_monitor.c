@@ -14,6 +14,7 @@
 #include "base/metrics.h"
 #include "base/text.h"
 #include "measure/dial.h"
+#include "mesh/object/fields.h"
 #include "net/address/sockaddr.h"
 #include "os/file.h"
 #include "wire/ip.h"
@@ -334,8 +335,7 @@ json_t *ping_monitor_encode(const struct ping_monitor *p, nsec_t now)
             (void)json_object_set_new(json, ping_monitor_family_names[f],
                 p->fd[f] >= 0 ? encode_reachability(m, (enum ping_monitor_family)f, now)
                               : json_null());
-        if (json_array_append_new(members, json) < 0)
-            members = (json_decref(members), NULL);
+        fields_append(&members, json);
     }
     return json_pack("{s:s, s:o}", "interface", p->interface, "members", members);
 }

@@ -277,8 +277,8 @@ static json_t *encode_birth(const struct snapshot *s)
     for (size_t i = 0; nodes && i < s->nodes.n; i++) {
         const struct node *n = &s->nodes.items[i]->node;
 
-        if ((n->hub || n == snapshot_self(s)) && json_array_append_new(nodes, node_encode(n)) < 0)
-            nodes = (json_decref(nodes), NULL);
+        if (n->hub || n == snapshot_self(s))
+            fields_append(&nodes, node_encode(n));
     }
     return json_pack("{s:I, s:s, s:o, s:o, s:[]}", "revision", (json_int_t)s->revision, "self",
         s->self, "network", network_encode(&s->network), "nodes", nodes, "edges");
@@ -292,10 +292,8 @@ static json_t *encode_given(const struct state *st)
     for (unsigned i = 0; given && i < st->n_given; i++) {
         const struct endpoint *ep = &st->given[i];
 
-        if (json_array_append_new(given, json_string(ep->port ? endpoint_format(ep, text)
-                                                              : ip_addr_format(&ep->addr, text))) <
-            0)
-            given = (json_decref(given), NULL);
+        fields_append(&given,
+            json_string(ep->port ? endpoint_format(ep, text) : ip_addr_format(&ep->addr, text)));
     }
     return given;
 }

@@ -94,9 +94,8 @@ json_t *job_members_list(const struct job_members *m)
     _cleanup_(freep) const char **names = sorted_keys(m->names);
     json_t *list = names ? json_array() : NULL;
 
-    for (size_t i = 0; list && names[i]; i++)
-        if (json_array_append_new(list, json_string(names[i])) < 0)
-            list = (json_decref(list), NULL);
+    for (size_t i = 0; names[i]; i++)
+        fields_append(&list, json_string(names[i]));
     return list;
 }
 
@@ -234,10 +233,9 @@ json_t *job_members_present(const struct job_members *m, nsec_t now)
     _cleanup_(freep) const char **names = sorted_keys(m->names);
     json_t *list = names ? json_array() : NULL;
 
-    for (size_t i = 0; list && names[i] && json_array_size(list) < JOB_MEMBERS_LISTED_MAX; i++)
-        if (tally_of(json_object_get(m->commands, names[i]), now).n_present > 0 &&
-            json_array_append_new(list, json_string(names[i])) < 0)
-            list = (json_decref(list), NULL);
+    for (size_t i = 0; names[i] && json_array_size(list) < JOB_MEMBERS_LISTED_MAX; i++)
+        if (tally_of(json_object_get(m->commands, names[i]), now).n_present > 0)
+            fields_append(&list, json_string(names[i]));
     return list;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/containers.h"
+#include "mesh/object/fields.h"
 #include "mesh/object/object_meta.h"
 
 const char *const edge_event_names[] = {
@@ -107,11 +108,10 @@ json_t *edge_events_encode(const struct edge_events *s, const char *network)
     for (size_t i = 0; items && ring && i < ring->n; i++) {
         const struct edge_event_kept *kept = &ring->kept[(ring->first + i) % ring->n];
 
-        if (json_array_append_new(
-                items, json_pack("{s:I, s:I, s:s, s:s, s:s}", "number", (json_int_t)kept->number,
-                           "time", (json_int_t)kept->at, "type", edge_event_names[kept->kind],
-                           "object", kept->object, "text", kept->text)) < 0)
-            items = (json_decref(items), NULL);
+        fields_append(
+            &items, json_pack("{s:I, s:I, s:s, s:s, s:s}", "number", (json_int_t)kept->number,
+                        "time", (json_int_t)kept->at, "type", edge_event_names[kept->kind],
+                        "object", kept->object, "text", kept->text));
     }
     return items;
 }

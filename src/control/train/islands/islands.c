@@ -369,9 +369,9 @@ static json_t *encode_names(const struct islands *s, size_t index)
 {
     json_t *names = json_array();
 
-    for (size_t i = 0; names && i < s->n_nodes; i++)
-        if (s->of[i] == index && json_array_append_new(names, json_string(s->nodes[i].name)) < 0)
-            names = (json_decref(names), NULL);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->of[i] == index)
+            fields_append(&names, json_string(s->nodes[i].name));
     return names;
 }
 
@@ -395,8 +395,7 @@ json_t *islands_encode(const struct islands *s)
             island->n_pairs > 0 ? json_real(island->max_rtt_ms) : json_null(), "measuredPairs",
             (int)island->n_pairs, "nodes", encode_names(s, i));
 
-        if (json_array_append_new(list, item) < 0)
-            list = (json_decref(list), NULL);
+        fields_append(&list, item);
     }
     return json_pack("{s:o, s:o}", "islands", list, "alone", encode_names(s, SIZE_MAX));
 }

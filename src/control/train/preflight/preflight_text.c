@@ -2,6 +2,7 @@
 #include "train/preflight/preflight.h"
 
 #include "base/text.h"
+#include "mesh/object/fields.h"
 
 const char *const preflight_fault_names[] = {
 #define X(id, name, help) name,
@@ -36,8 +37,7 @@ static json_t *encode_way(const struct preflight_pair *p, unsigned way)
     if (!p->has_idle[way])
         return json_null();
     json = idle_test_encode(&p->idle[way]);
-    if (json && json_object_set_new(json, "reached", json_boolean(p->heard[way] > 0)) < 0)
-        json = (json_decref(json), NULL);
+    fields_set(&json, "reached", json_boolean(p->heard[way] > 0));
     return json;
 }
 

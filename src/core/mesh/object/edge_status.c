@@ -315,8 +315,7 @@ json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
                 continue;
             }
             left -= need;
-            if (json_object_set_new(json, part->peer, said) < 0)
-                json = (json_decref(json), NULL);
+            fields_set(&json, part->peer, said);
         }
     return json;
 }

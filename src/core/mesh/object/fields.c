@@ -340,6 +340,18 @@ bool fields_list_has(const json_t *list, const char *text)
     return false;
 }
 
+void fields_set(json_t **object, const char *name, json_t *value)
+{
+    if (json_object_set_new(*object, name, value) < 0)
+        *object = (json_decref(*object), NULL);
+}
+
+void fields_append(json_t **array, json_t *item)
+{
+    if (json_array_append_new(*array, item) < 0)
+        *array = (json_decref(*array), NULL);
+}
+
 /* ---- blocks of addresses ---- */
 
 /* What RFC 6890 and RFC 4291 keep for other uses. */

@@ -135,6 +135,17 @@ const char *fields_text_of(const json_t *json, const char *name);
 /** fields_list_has() - is that text an item of the array @list? */
 bool fields_list_has(const json_t *list, const char *text);
 
+/**
+ * fields_set() - make @value the field @name of *@object, which owns it then
+ *
+ * Without memory for it, or where @value is NULL for the lack of it, *@object is released and NULL.
+ * It may be NULL before, so that only the last of several calls is asked about.
+ */
+void fields_set(json_t **object, const char *name, json_t *value);
+
+/** fields_append() - make @item the last of *@array; as fields_set() otherwise. */
+void fields_append(json_t **array, json_t *item);
+
 /*
  * A network's block of addresses, from text: which may be one.
  *

@@ -189,9 +189,8 @@ json_t *mesh_edge_encode(const struct mesh_edge *edge)
         edge_path_names[edge->path]);
 
     encode_pins(spec, edge);
-    if (spec && edge->rate != 0 &&
-        json_object_set_new(spec, "rate", json_string(traffic_rate_format(edge->rate, rate))) < 0)
-        spec = (json_decref(spec), NULL);
+    if (edge->rate != 0)
+        fields_set(&spec, "rate", json_string(traffic_rate_format(edge->rate, rate)));
     return object_frame_encode(&edge->meta, &mesh_edge_kind, spec, json_incref(edge->status));
 }
 

@@ -108,8 +108,7 @@ json_t *budgets_encode(const struct budgets *b)
             is_cost ? "costPerDay" : "bytesPerDay",
             is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes));
 
-        if (json_array_append_new(list, json) < 0)
-            list = (json_decref(list), NULL);
+        fields_append(&list, json);
     }
     return list;
 }
@@ -189,11 +188,10 @@ json_t *network_encode(const struct network *n)
         "cipher", cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation, "showDscp",
         n->shows_dscp ? json_true() : NULL);
 
-    if (spec && n->budgets.n > 0 &&
-        json_object_set_new(spec, "budgets", budgets_encode(&n->budgets)) < 0)
-        spec = (json_decref(spec), NULL);
-    if (spec && n->prices && json_object_set_new(spec, "prices", prices_encode(n->prices)) < 0)
-        spec = (json_decref(spec), NULL);
+    if (n->budgets.n > 0)
+        fields_set(&spec, "budgets", budgets_encode(&n->budgets));
+    if (n->prices)
+        fields_set(&spec, "prices", prices_encode(n->prices));
     return object_frame_encode(&n->meta, &network_kind, spec, NULL);
 }
 

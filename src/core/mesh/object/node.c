@@ -350,9 +350,8 @@ json_t *node_speeds_encode(const struct node_speeds *s)
 {
     json_t *json = json_object();
 
-    for (unsigned c = 0; json && c < AEAD_CIPHER_N; c++)
-        if (json_object_set_new(json, aead_cipher_names[c], json_integer(s->mb_per_s[c])) < 0)
-            json = (json_decref(json), NULL);
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++)
+        fields_set(&json, aead_cipher_names[c], json_integer(s->mb_per_s[c]));
     return json;
 }
 
@@ -364,13 +363,10 @@ static json_t *hub_encode(const struct node_hub *hub)
     char pin[BASE64_SIZE(sizeof(hub->tls_pin.b))];
 
     base64_encode(hub->tls_pin.b, sizeof(hub->tls_pin.b), pin);
-    for (unsigned i = 0; endpoints && i < hub->n_endpoints; i++)
-        if (json_array_append_new(
-                endpoints, json_string(endpoint_format(&hub->endpoints[i], text))) < 0)
-            endpoints = (json_decref(endpoints), NULL);
-    for (unsigned i = 0; names && i < hub->n_names; i++)
-        if (json_array_append_new(names, json_string(hub->names[i])) < 0)
-            names = (json_decref(names), NULL);
+    for (unsigned i = 0; i < hub->n_endpoints; i++)
+        fields_append(&endpoints, json_string(endpoint_format(&hub->endpoints[i], text)));
+    for (unsigned i = 0; i < hub->n_names; i++)
+        fields_append(&names, json_string(hub->names[i]));
     /* What is not known is left out. */
     return json_pack("{s:o, s:o*, s:i, s:s*, s:o*}", "endpoints", endpoints, "names", names,
         "apiPort", (int)hub->api_port, "tlsPin", hub->has_tls_pin ? pin : NULL, "rendezvousEpoch",
@@ -403,18 +399,17 @@ json_t *node_encode(const struct node *n)
     json_t *labels = json_object();
     json_t *spec;
 
-    for (unsigned i = 0; labels && i < n->n_labels; i++)
-        if (json_object_set_new(labels, n->labels[i].key, json_string(n->labels[i].value)) < 0)
-            labels = (json_decref(labels), NULL);
+    for (unsigned i = 0; i < n->n_labels; i++)
+        fields_set(&labels, n->labels[i].key, json_string(n->labels[i].value));
     spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b, s:o*, s:o*, s:o*}", "publicKey",
         x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
         "address6", ip_addr_format(&n->address6, a6), "labels", labels, "island", n->island,
         "ephemeral", (int)n->ephemeral, "relay", n->relay ? json_true() : NULL, "showDscp",
         n->shows_dscp ? json_true() : NULL, "stock", n->stock ? json_true() : NULL);
-    if (spec && n->hub && json_object_set_new(spec, "hub", hub_encode(n->hub)) < 0)
-        spec = (json_decref(spec), NULL);
-    if (spec && n->routes && json_object_set_new(spec, "routes", subnets_encode(n->routes)) < 0)
-        spec = (json_decref(spec), NULL);
+    if (n->hub)
+        fields_set(&spec, "hub", hub_encode(n->hub));
+    if (n->routes)
+        fields_set(&spec, "routes", subnets_encode(n->routes));
     if (spec && n->rates && rates_encode(spec, n->rates) < 0)
         spec = (json_decref(spec), NULL);
     return object_frame_encode(&n->meta, &node_kind, spec, json_incref(n->status));

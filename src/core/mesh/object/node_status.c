@@ -120,10 +120,8 @@ json_t *path_report_encode_candidates(const struct path_side *side)
     for (unsigned i = 0; items && i < side->candidates.n; i++) {
         const struct candidate *c = &side->candidates.items[i];
 
-        if (json_array_append_new(
-                items, json_pack("{s:s, s:s}", "type", candidate_kind_names[c->kind], "endpoint",
-                           endpoint_format(&c->endpoint, text))) < 0)
-            items = (json_decref(items), NULL);
+        fields_append(&items, json_pack("{s:s, s:s}", "type", candidate_kind_names[c->kind],
+                                  "endpoint", endpoint_format(&c->endpoint, text)));
     }
     return items;
 }
@@ -136,11 +134,10 @@ static json_t *encode_relays(const struct path_side *side)
     for (unsigned i = 0; relays && i < side->n_relays; i++) {
         const struct path_relay *relay = &side->relays[i];
 
-        if (json_array_append_new(relays,
-                json_pack("{s:s, s:I, s:b, s:i}", "key", x25519_public_format(&relay->key, key),
-                    "rttUs", (json_int_t)(relay->rtt / NSEC_PER_USEC), "stream",
-                    (int)relay->is_stream, "mtu", (int)relay->mtu)) < 0)
-            relays = (json_decref(relays), NULL);
+        fields_append(&relays,
+            json_pack("{s:s, s:I, s:b, s:i}", "key", x25519_public_format(&relay->key, key),
+                "rttUs", (json_int_t)(relay->rtt / NSEC_PER_USEC), "stream", (int)relay->is_stream,
+                "mtu", (int)relay->mtu));
     }
     return relays;
 }
@@ -208,10 +205,9 @@ json_t *fabric_report_encode(const struct fabric_report *r)
 {
     json_t *keys = json_array();
 
-    for (size_t i = 0; keys && i < r->n_keys; i++)
-        if (json_array_append_new(keys, json_pack("{s:s, s:b}", "key", r->keys[i].text, "exact",
-                                            (int)r->keys[i].is_exact)) < 0)
-            keys = (json_decref(keys), NULL);
+    for (size_t i = 0; i < r->n_keys; i++)
+        fields_append(&keys,
+            json_pack("{s:s, s:b}", "key", r->keys[i].text, "exact", (int)r->keys[i].is_exact));
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:o}", "kind", r->kind, "machine", r->machine,
         "gpu", r->gpu, "gpus", (int)r->n_gpus, "gbit", (int)r->gbit, "askedTogether",
         (int)r->asked_together, "keys", keys);

@@ -66,12 +66,10 @@ json_t *object_frame_encode(
 {
     json_t *meta = json_pack("{s:s}", "name", m->name);
 
-    if (meta && m->network[0] && json_object_set_new(meta, "network", json_string(m->network)) < 0)
-        meta = (json_decref(meta), NULL);
-    if (meta && m->resource_version > 0 &&
-        json_object_set_new(
-            meta, "resourceVersion", json_integer((json_int_t)m->resource_version)) < 0)
-        meta = (json_decref(meta), NULL);
+    if (m->network[0])
+        fields_set(&meta, "network", json_string(m->network));
+    if (m->resource_version > 0)
+        fields_set(&meta, "resourceVersion", json_integer((json_int_t)m->resource_version));
     /* "o" fails on NULL and releases the rest; "o*" leaves the key out. */
     return json_pack("{s:s, s:o, s:o, s:o*}", "kind", kind->name, "metadata", meta, "spec", spec,
         "status", status);

@@ -218,9 +218,8 @@ json_t *subnets_encode(const struct subnets *s)
     char text[IP_PREFIX_TEXT_MAX];
     json_t *list = json_array();
 
-    for (unsigned i = 0; list && i < s->n; i++)
-        if (json_array_append_new(list, json_string(ip_prefix_format(&s->items[i], text))) < 0)
-            list = (json_decref(list), NULL);
+    for (unsigned i = 0; i < s->n; i++)
+        fields_append(&list, json_string(ip_prefix_format(&s->items[i], text)));
     return list;
 }
 

@@ -391,6 +391,29 @@ static void test_lists_of_texts(void **state)
     json_decref(list);
 }
 
+/* What cannot be put together is nothing, and stays so. */
+static void test_putting_together(void **state)
+{
+    json_t *object = json_object();
+    json_t *array = json_array();
+    json_t *expected = json_pack("{s:i, s:[s, s]}", "n", 1, "list", "a", "b");
+
+    fields_set(&object, "n", json_integer(1));
+    fields_append(&array, json_string("a"));
+    fields_append(&array, json_string("b"));
+    fields_set(&object, "list", json_incref(array));
+    assert_true(json_equal(object, expected));
+    fields_set(&object, "none", NULL);
+    assert_null(object);
+    fields_set(&object, "n", json_integer(1));
+    assert_null(object);
+    fields_append(&array, NULL);
+    assert_null(array);
+    fields_append(&array, json_string("c"));
+    assert_null(array);
+    json_decref(expected);
+}
+
 static void test_numbers_from_zero(void **state)
 {
     struct reading *r = begin("{\"n\": 0, \"m\": 1.0}");
@@ -602,6 +625,7 @@ int main(void)
         cmocka_unit_test(test_amounts_in_numbers_and_texts),
         cmocka_unit_test(test_giving),
         cmocka_unit_test(test_lists_of_texts),
+        cmocka_unit_test(test_putting_together),
         cmocka_unit_test(test_numbers_from_zero),
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_objects_and_arrays),

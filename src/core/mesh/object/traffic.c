@@ -259,8 +259,7 @@ json_t *traffic_encode(const struct traffic *t)
             flow->job[0] ? flow->job : NULL, "path", path_kind_names[flow->path], "sent",
             (json_int_t)flow->sent, "received", (json_int_t)flow->received);
 
-        if (json_array_append_new(flows, item) < 0)
-            flows = (json_decref(flows), NULL);
+        fields_append(&flows, item);
     }
     return json_pack("{s:s, s:o}", "day", traffic_day_format(t->day, day), "flows", flows);
 }

@@ -320,9 +320,8 @@ static json_t *list_encode(const struct snapshot_list *l)
 {
     json_t *array = json_array();
 
-    for (size_t i = 0; array && i < l->n; i++)
-        if (json_array_append_new(array, object_encode(l->items[i])) < 0)
-            array = (json_decref(array), NULL);
+    for (size_t i = 0; i < l->n; i++)
+        fields_append(&array, object_encode(l->items[i]));
     return array;
 }
 
@@ -334,9 +333,8 @@ json_t *snapshot_encode(const struct snapshot *s)
         list_encode(&s->edges));
 
     /* Lists of other kinds are there only where something is in them. */
-    for (unsigned i = 0; json && object_kinds[i]; i++)
-        if (s->others[i].n > 0 &&
-            json_object_set_new(json, object_kinds[i]->list, list_encode(&s->others[i])) < 0)
-            json = (json_decref(json), NULL);
+    for (unsigned i = 0; object_kinds[i]; i++)
+        if (s->others[i].n > 0)
+            fields_set(&json, object_kinds[i]->list, list_encode(&s->others[i]));
     return json;
 }

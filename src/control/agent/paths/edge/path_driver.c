@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "engine/engine.h"
+#include "mesh/object/fields.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -589,9 +590,8 @@ json_t *path_driver_encode_pairs(const struct path_driver *d, const char *node, 
     json_t *items = peer ? json_array() : NULL;
     size_t n = items ? paths_pairs(d->paths, &peer->key, pairs, PATHS_PAIRS_MAX) : 0;
 
-    for (size_t i = 0; items && i < n; i++)
-        if (json_array_append_new(items, encode_pair(&pairs[i], now)) < 0)
-            items = (json_decref(items), NULL);
+    for (size_t i = 0; i < n; i++)
+        fields_append(&items, encode_pair(&pairs[i], now));
     return items;
 }
 
@@ -609,8 +609,7 @@ json_t *path_driver_encode_relays(const struct path_driver *d, const char *node)
             path_verdict_names[relays[i].verdict], "rttMs", encode_milliseconds(relays[i].here),
             "peerRttMs", encode_milliseconds(relays[i].there));
 
-        if (json_array_append_new(items, item) < 0)
-            items = (json_decref(items), NULL);
+        fields_append(&items, item);
     }
     return items;
 }

@@ -468,6 +468,8 @@ static int open_parts(struct life *l, struct err *e)
         a->running = (struct node_jobs){.calls = &a->jobs, .meter = &a->meter.meter};
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
         r = agent_core_take_hubs(a, e);
+        /* Each pass says what keeps it from using some of them. */
+        r = a->hubs.serving ? 0 : r;
     }
     if (r == 0)
         r = open_cluster(a, e);

@@ -122,12 +122,12 @@ static void see(struct hub_set *hs, const struct hub_set_facts *facts)
     }
 }
 
-/* The hubs of @s, those that stay and new ones. Return: how many, or negative errno with words;
- * new ones are the caller's then, too. */
+/* The hubs of @s, those that stay and new ones. Return: 0, or negative errno with words; then those
+ * before the one that failed. */
 static int gather(struct hub_set *hs, const struct snapshot *s,
-    struct agent_hub *items[static HUB_CHOICE_MAX], struct err *e)
+    struct agent_hub *items[static HUB_CHOICE_MAX], unsigned *ret_n, struct err *e)
 {
-    int n = 0;
+    unsigned n = 0;
     int r = 0;
 
     for (size_t i = 0; i < s->nodes.n && n < HUB_CHOICE_MAX && r == 0; i++) {
@@ -144,14 +144,15 @@ static int gather(struct hub_set *hs, const struct snapshot *s,
         r = new_hub(&items[0], hs, NULL, e);
         n += r == 0 ? 1 : 0;
     }
-    return r < 0 && n == 0 ? r : n;
+    *ret_n = n;
+    return r;
 }
 
 static void replace(struct hub_set *hs, struct agent_hub *items[static HUB_CHOICE_MAX], unsigned n)
 {
     const char *names[HUB_CHOICE_MAX];
 
-    if (hs->serving && !is_in(items, n, hs->serving))
+    if (!is_in(items, n, hs->serving))
         hs->serving = NULL;
     for (unsigned i = 0; i < hs->n; i++)
         if (!is_in(items, n, hs->items[i]))
@@ -186,7 +187,7 @@ static void choose(struct hub_set *hs, struct hub_set_actions *actions, nsec_t n
     }
     chosen = hub_choice_poll(&hs->choice, facts, now);
     hs->choose_at = chosen.due_at;
-    if (hs->n > 0 && (chosen.has_changed || !hs->serving)) {
+    if (chosen.has_changed || !hs->serving) {
         struct agent_hub *from = hs->serving;
         struct agent_hub *to = hs->items[hub_choice_find(&hs->choice, hs->choice.serving)];
 
@@ -208,7 +209,7 @@ static void on_ping_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
 {
     struct hub_set *hs = ctx;
 
-    if (hs->serving && endpoint_equal(to, &hs->serving->health.path.path.endpoint))
+    if (endpoint_equal(to, &hs->serving->health.path.path.endpoint))
         hub_choice_on_answer(&hs->choice, clock_now());
 }
 
@@ -231,13 +232,14 @@ int hub_set_take(struct hub_set *hs, const struct hub_set_facts *facts,
     struct hub_set_actions *actions, struct err *e)
 {
     struct agent_hub *items[HUB_CHOICE_MAX];
-    int n = gather(hs, facts->snapshot, items, e);
+    unsigned n;
+    int r = gather(hs, facts->snapshot, items, &n, e);
 
     /* Without a hub, those of before are kept: the snapshot is between two states. */
-    if (n < 0)
-        return n;
-    if (n > 0 && ((unsigned)n != hs->n || memcmp(items, hs->items, hs->n * sizeof(*items)) != 0))
-        replace(hs, items, (unsigned)n);
+    if (n > 0 && (n != hs->n || memcmp(items, hs->items, n * sizeof(*items)) != 0))
+        replace(hs, items, n);
+    if (hs->n == 0)
+        return r;
     for (unsigned i = 0; i < hs->n; i++) {
         const struct node *node = snapshot_find_node(facts->snapshot, hs->items[i]->name);
 
@@ -246,7 +248,7 @@ int hub_set_take(struct hub_set *hs, const struct hub_set_facts *facts,
     }
     see(hs, facts);
     choose(hs, actions, facts->now);
-    return 0;
+    return r;
 }
 
 /* ---- where each is -------------------------------------------------------------------------- */
@@ -478,19 +480,13 @@ bool hub_set_has_changes(const struct hub_set *hs, nsec_t now)
 void hub_set_init(struct hub_set *hs, struct uv_loop_s *loop, const struct state *state,
     const struct hub_link_listener *listener)
 {
-    *hs = (struct hub_set){.loop = loop,
-        .state = state,
-        .listener = *listener,
-        .choose_at = NSEC_NEVER,
-        .is_running = true};
+    *hs = (struct hub_set){
+        .loop = loop, .state = state, .listener = *listener, .choose_at = NSEC_NEVER};
     udp_probe_init(&hs->probe, loop, on_ping_answer, hs);
 }
 
 void hub_set_stop(struct hub_set *hs)
 {
-    if (!hs->is_running)
-        return;
-    hs->is_running = false;
     udp_probe_stop(&hs->probe);
     for (unsigned i = 0; i < hs->n; i++)
         hs->items[i] = free_hub(hs->items[i]);

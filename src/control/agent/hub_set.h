@@ -64,7 +64,6 @@ struct hub_set {
     struct hub_choice choice;
     struct udp_probe probe; /* pings the serving hub */
     nsec_t choose_at;       /* time of the next choice */
-    bool is_running;
 };
 
 #define HUB_SET_NULL {.choose_at = NSEC_NEVER}

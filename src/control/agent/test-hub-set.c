@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,8 @@ static void drop_hub(void)
 /* The node n2, which is in a network without a hub. */
 static int enter(void **state)
 {
-    const struct hub_link_listener listener = {.on_event = on_event, .on_change = on_change};
+    const struct hub_link_listener listener = {
+        .on_event = on_event, .on_change = on_change, .ctx = &w};
 
     w = (struct world){.now = 1000 * SEC};
     w.seen.items = w.items;
@@ -105,13 +107,19 @@ static struct hub_set_facts facts(void)
         .now = w.now};
 }
 
-static void take(void)
+static int try_to_take(struct err *e)
 {
     struct hub_set_facts f = facts();
-    struct err e = ERR_NULL;
 
     w.actions = (struct hub_set_actions){.serving_changed = false};
-    if (hub_set_take(&w.hubs, &f, &w.actions, &e) != 0)
+    return hub_set_take(&w.hubs, &f, &w.actions, e);
+}
+
+static void take(void)
+{
+    struct err e = ERR_NULL;
+
+    if (try_to_take(&e) != 0)
         fail_msg("%s", err_text(&e));
 }
 
@@ -211,6 +219,91 @@ static void test_hubs_come_and_go(void **state)
     assert_int_equal(w.hubs.n_gone, 0);
 }
 
+/* One whose key is none that anybody can have ends the list: those before it are used. */
+static void test_a_hub_that_cannot_be_used(void **state)
+{
+    struct object wrong = sample_node(3);
+    struct agent_hub *first;
+    struct err e = ERR_NULL;
+
+    wrong.node.key = (struct x25519_public){.b = {0}};
+    wrong.node.hub = calloc(1, sizeof(*wrong.node.hub));
+    wrong.node.hub->n_endpoints = 1;
+    sample_put(&w.state.snapshot, wrong);
+    assert_int_equal(try_to_take(&e), -EINVAL);
+    assert_string_equal(e.text, "the key of the hub \"n3\" is one that nobody can have");
+    assert_int_equal(w.hubs.n, 0);
+    assert_null(w.hubs.serving);
+    assert_false(w.actions.serving_changed);
+    add_hub(1, 0);
+    add_hub(4, 0);
+    assert_int_equal(try_to_take(&e), -EINVAL);
+    assert_int_equal(w.hubs.n, 1);
+    first = w.hubs.serving;
+    assert_string_equal(first->name, "hub");
+    assert_true(w.actions.serving_changed);
+    /* Beside it there is nothing else: what was used before stays. */
+    drop_hub();
+    assert_int_equal(try_to_take(&e), -EINVAL);
+    assert_int_equal(w.hubs.n, 1);
+    assert_ptr_equal(w.hubs.serving, first);
+    assert_int_equal(w.hubs.n_gone, 0);
+}
+
+static void test_more_hubs_than_are_used(void **state)
+{
+    for (unsigned n = 10; n < 10 + HUB_CHOICE_MAX + 1; n++)
+        add_hub(n, 0);
+    take();
+    assert_int_equal(w.hubs.n, HUB_CHOICE_MAX);
+    assert_string_equal(w.hubs.items[HUB_CHOICE_MAX - 1]->name, "n25");
+    assert_null(hub_set_find(&w.hubs, "n26"));
+}
+
+/* What each is made with. */
+static void test_a_new_hub(void **state)
+{
+    struct x25519_public key = sample_key(3);
+    const struct agent_hub *hub;
+
+    add_hub(3, 0);
+    take();
+    hub = w.hubs.serving;
+    assert_string_equal(hub->name, "n3");
+    assert_true(x25519_public_equal(&hub->key, &key));
+    assert_ptr_equal(hub->owner, &w);
+    assert_true(hub->report.edges.run != 0);
+    assert_ptr_equal(hub->transport.hub_api, &hub->hub_api);
+    assert_ptr_equal(hub->transport.state, &w.state);
+    assert_false(hub->is_seen || hub->has_moved);
+    assert_int_equal(hub->boot, 0);
+    assert_int_equal(hub->report_lost_at, 0);
+    /* With one hub there is nothing to choose. */
+    assert_int_equal(hub_set_due(&w.hubs), NSEC_NEVER);
+    hub_set_on_lost(&w.hubs, hub);
+    assert_true(w.hubs.choice.is_lost);
+    assert_int_equal(hub_set_due(&w.hubs), NSEC_NEVER);
+    hub_set_on_heard(&w.hubs, hub, w.now);
+    assert_false(w.hubs.choice.is_lost);
+    assert_true(w.hubs.choice.is_heard);
+}
+
+static void test_the_end(void **state)
+{
+    add_hub(1, 0);
+    add_hub(3, 0);
+    take();
+    sample_put(&w.state.snapshot, sample_node(3));
+    take();
+    assert_int_equal(w.hubs.n_gone, 1);
+    w.hubs.choose_at = w.now;
+    hub_set_stop(&w.hubs);
+    assert_int_equal(w.hubs.n, 0);
+    assert_int_equal(w.hubs.n_gone, 0);
+    assert_null(w.hubs.serving);
+    assert_int_equal(hub_set_due(&w.hubs), NSEC_NEVER);
+}
+
 /* ---- how the API of each is reached -----------------------------------------------------------
  */
 
@@ -244,6 +337,12 @@ static void test_hubs_that_do_not_say_their_key(void **state)
     take();
     assert_int_equal(hub_set_find(&w.hubs, "hub")->hub_api.n_api, 2);
     assert_int_equal(hub_set_find(&w.hubs, "n3")->hub_api.n_api, 0);
+    assert_string_equal(hub_set_find(&w.hubs, "n3")->hub_api.proxy, "http://proxy:3128");
+    /* One that says another key than the token is not the one that the token was about. */
+    add_hub(1, 9);
+    take();
+    assert_int_equal(hub_set_find(&w.hubs, "hub")->hub_api.n_api, 1);
+    assert_string_equal(hub_set_find(&w.hubs, "hub")->hub_api.api[0], "203.0.113.1:9443");
 }
 
 /* ---- what the engine shows --------------------------------------------------------------------
@@ -304,11 +403,16 @@ static void test_another_one_serves(void **state)
     take();
     first = w.hubs.serving;
     assert_non_null(first);
+    hub_set_on_heard(&w.hubs, w.hubs.items[w.hubs.items[0] == first], w.now);
+    assert_false(w.hubs.choice.is_heard);
     hub_set_on_heard(&w.hubs, first, w.now);
+    assert_true(w.hubs.choice.is_heard);
     /* What is lost with another one is nothing to it. */
     hub_set_on_lost(&w.hubs, w.hubs.items[w.hubs.items[0] == first]);
     assert_true(w.hubs.choose_at > 0);
+    assert_false(w.hubs.choice.is_lost);
     hub_set_on_lost(&w.hubs, first);
+    assert_true(w.hubs.choice.is_lost);
     assert_int_equal(w.hubs.choose_at, 0);
     assert_int_equal(hub_set_due(&w.hubs), 0);
     for (i = 0; i < 60 && w.hubs.serving == first; i++) {
@@ -365,10 +469,42 @@ static void test_what_hubs_are_to_be_told(void **state)
     hub_set_on_edges(&w.hubs);
     for (unsigned i = 0; i < 2; i++)
         assert_true(w.hubs.items[i]->report.edges_changed);
-    assert_true(hub_set_has_changes(&w.hubs, w.now));
-    assert_true(
-        hub_set_report_within(&w.hubs, w.now) <= node_report_within(&w.hubs.serving->report));
     assert_false(hub_set_is_settled(&w.hubs, w.now));
+}
+
+/* Of hubs that take no report only the serving one counts. */
+static void test_what_is_still_to_be_reported(void **state)
+{
+    struct agent_hub *other;
+
+    add_hub(1, 0);
+    add_hub(3, 0);
+    take();
+    other = w.hubs.items[w.hubs.items[0] == w.hubs.serving];
+    for (unsigned i = 0; i < 2; i++) {
+        struct node_report *report = &w.hubs.items[i]->report;
+
+        report->self_changed = report->edges_changed = report->edges.begins = false;
+        report->node_reported = json_object();
+        report->sent_at = w.now;
+        assert_false(node_report_has_changes(report));
+        assert_true(node_report_within(report) == NSEC_NEVER);
+    }
+    assert_false(hub_set_has_changes(&w.hubs, w.now));
+    assert_true(hub_set_report_within(&w.hubs, w.now) == NSEC_NEVER);
+    other->report.self_changed = true;
+    assert_false(hub_set_has_changes(&w.hubs, w.now));
+    assert_true(hub_set_report_within(&w.hubs, w.now) == NSEC_NEVER);
+    other->is_seen = true;
+    other->seen.handshake_at = w.now - SEC;
+    assert_true(hub_set_has_changes(&w.hubs, w.now));
+    assert_int_equal(hub_set_report_within(&w.hubs, w.now), node_report_within(&other->report));
+    w.hubs.serving->report.edges_changed = true;
+    assert_int_equal(hub_set_report_within(&w.hubs, w.now), node_report_within(&other->report));
+    other->report.self_changed = false;
+    assert_true(hub_set_has_changes(&w.hubs, w.now));
+    assert_int_equal(
+        hub_set_report_within(&w.hubs, w.now), node_report_within(&w.hubs.serving->report));
 }
 
 int main(void)
@@ -376,6 +512,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_network_without_a_hub, enter, leave),
         cmocka_unit_test_setup_teardown(test_hubs_come_and_go, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_hub_that_cannot_be_used, enter, leave),
+        cmocka_unit_test_setup_teardown(test_more_hubs_than_are_used, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_new_hub, enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_end, enter, leave),
         cmocka_unit_test_setup_teardown(test_whose_api_the_token_said, enter, leave),
         cmocka_unit_test_setup_teardown(test_hubs_that_do_not_say_their_key, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_the_engine_shows, enter, leave),
@@ -383,6 +523,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_one_serves, enter, leave),
         cmocka_unit_test_setup_teardown(test_who_takes_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_hubs_are_to_be_told, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_is_still_to_be_reported, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

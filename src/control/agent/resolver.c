@@ -406,7 +406,7 @@ static void on_datagram(
     struct asker asker = {.door = d};
     enum right right;
 
-    if (len <= 0 || !from || (flags & UV_UDP_PARTIAL))
+    if (!from || (flags & UV_UDP_PARTIAL))
         return;
     memcpy(&asker.from, from,
         from->sa_family == AF_INET ? sizeof(asker.from.v4) : sizeof(asker.from.v6));
@@ -438,7 +438,6 @@ static void end_connection(struct connection *c)
     /* Its answer goes nowhere when it comes. */
     if (c->asked)
         c->asked->asker.connection = NULL;
-    c->asked = NULL;
     uv_close((uv_handle_t *)&c->tcp, on_connection_closed);
     uv_close((uv_handle_t *)&c->idle, on_connection_closed);
 }
@@ -727,7 +726,8 @@ static void on_wake(uv_async_t *wake)
 
     (void)pthread_mutex_lock(&r->lock);
     wanted = r->wanted;
-    is_retrying = r->is_retrying;
+    /* Not what was opened after that was asked for. */
+    is_retrying = r->is_retrying && !r->is_listening;
     r->is_retrying = false;
     is_ending = r->is_ending;
     (void)pthread_mutex_unlock(&r->lock);

@@ -26,6 +26,7 @@
 #include "mesh/snapshot/watch_event.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
+#include "test/support/heard_log.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 #include "wire/stun.h"
@@ -58,6 +59,7 @@ static struct world {
     struct observation items[2];
     struct answering answering[2];
     struct hub_set_actions actions; /* of the last call */
+    void *changed;                  /* what a link that has changed was told as its owner */
     nsec_t now;
 } w;
 
@@ -154,6 +156,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t at, struct err *e)
 
 static void on_change(void *ctx, bool heard, const char *why, nsec_t at)
 {
+    w.changed = ctx;
 }
 
 static bool has_route(void *ctx, const struct ip_addr *to)
@@ -188,7 +191,8 @@ static void see(nsec_t ago)
 /* The node n2 and two hubs, which it has taken and looked at. */
 static int enter(void **state)
 {
-    const struct hub_link_listener listener = {.on_event = on_event, .on_change = on_change};
+    const struct hub_link_listener listener = {
+        .on_event = on_event, .on_change = on_change, .ctx = &w};
     struct hub_set_facts f;
     unsigned lo;
 
@@ -337,6 +341,7 @@ static void test_a_stream_with_the_serving_hub(void **state)
     turn();
     assert_int_equal(serving()->n_watches, 1);
     assert_int_equal(w.answering[index_of(other())].n_watches, 0);
+    assert_ptr_equal(w.changed, w.hubs.serving);
     assert_true(hub_set_takes_report(&w.hubs, w.hubs.serving, w.now));
 }
 
@@ -482,16 +487,22 @@ static void test_the_serving_hub_is_pinged(void **state)
 static void test_the_serving_hub_answers_no_ping(void **state)
 {
     struct agent_hub *before;
+    char words[256];
 
     (void)netns_need(state);
     connect_to_hub();
     before = w.hubs.serving;
     w.hubs.choice.has_answered = true;
+    heard_log_begin();
     for (unsigned i = 0; i < 20 && w.hubs.serving == before; i++) {
         w.now = hub_set_due(&w.hubs);
         run_all();
     }
     assert_ptr_not_equal(w.hubs.serving, before);
+    (void)snprintf(words, sizeof(words),
+        "info: weft: the hub %s serves this node now: %s, it does not answer any more\n",
+        w.hubs.serving->name, before->name);
+    assert_string_equal(heard_log_end(), words);
     assert_true(w.actions.serving_changed);
     assert_true(w.actions.pass_soon);
     assert_int_equal(w.answering[index_of(before)].n_watches, 1);

@@ -14,6 +14,7 @@
 #include "agent/hub_set.h"
 #include "base/err.h"
 #include "mesh/render/render.h"
+#include "test/support/heard_log.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -154,7 +155,9 @@ static void test_a_network_without_a_hub(void **state)
 {
     struct agent_hub *nobody;
 
+    heard_log_begin();
     take();
+    assert_string_equal(heard_log_end(), "");
     nobody = w.hubs.serving;
     assert_non_null(nobody);
     assert_string_equal(nobody->name, "");
@@ -166,7 +169,9 @@ static void test_a_network_without_a_hub(void **state)
     assert_false(w.actions.serving_changed);
     assert_int_equal(w.hubs.n_gone, 0);
     add_hub(1, 0);
+    heard_log_begin();
     take();
+    assert_string_equal(heard_log_end(), "");
     assert_int_equal(w.hubs.n, 1);
     assert_string_equal(w.hubs.serving->name, "hub");
     assert_true(w.actions.serving_changed);
@@ -360,6 +365,16 @@ static void test_what_the_engine_shows(void **state)
     see(1, 20 * SEC);
     poll_all();
     assert_true(hub_set_find(&w.hubs, "hub")->is_seen);
+    /* What the engine counts is told to the transport. */
+    for (size_t i = 0; i < w.seen.n; i++)
+        w.items[i].facts.rx_bytes = 7000;
+    poll_all();
+    for (unsigned i = 0; i < 2; i++) {
+        const struct hub_transport *transport = &w.hubs.items[i]->transport.transport;
+
+        assert_int_equal(transport->handshake_at, w.hubs.items[i]->seen.handshake_at);
+        assert_int_equal(transport->asymmetry.rx_bytes, 7000);
+    }
     w.seen.n = 0;
     poll_all();
     assert_false(hub_set_find(&w.hubs, "hub")->is_seen);
@@ -375,7 +390,9 @@ static void test_where_each_is(void **state)
     add_hub(3, 0);
     take();
     assert_int_equal(hub_set_paths(&w.hubs, paths), 0);
+    heard_log_begin();
     poll_all();
+    assert_string_equal(heard_log_end(), "");
     assert_true(w.actions.pass_soon);
     assert_int_equal(hub_set_paths(&w.hubs, paths), 2);
     assert_string_equal(paths[0].node, "hub");
@@ -385,6 +402,37 @@ static void test_where_each_is(void **state)
     poll_all();
     assert_false(w.actions.serving_changed);
     assert_true(hub_set_due(&w.hubs) >= w.now);
+}
+
+/* A hub that is not heard where it is looked for is looked for at its next endpoint. */
+static void test_a_hub_is_looked_for_elsewhere(void **state)
+{
+    static const char *const words[] = {
+        "info: weft: no answer from the hub, trying it at 203.0.113.99:51820\n",
+        "info: weft: no answer from the hub hub, trying it at 203.0.113.99:51820\n",
+    };
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct node_hub *hub;
+
+        add_hub(1, 0);
+        if (i > 0)
+            add_hub(3, 0);
+        hub = snapshot_find_node(&w.state.snapshot, "hub")->hub;
+        hub->n_endpoints = 2;
+        assert_int_equal(endpoint_parse(&hub->endpoints[1], "203.0.113.99:51820", NULL), 0);
+        take();
+        if (i > 0)
+            hub_set_find(&w.hubs, "hub")->health.path.path.endpoint = hub->endpoints[0];
+        poll_all();
+        w.now += 20 * SEC;
+        heard_log_begin();
+        poll_all();
+        assert_non_null(strstr(heard_log_end(), words[i]));
+        assert_true(w.actions.pass_soon);
+        assert_ptr_equal(hub_set_next_handshake(&w.hubs), hub_set_find(&w.hubs, "hub"));
+        assert_null(hub_set_next_handshake(&w.hubs));
+    }
 }
 
 /* ---- which one serves -------------------------------------------------------------------------
@@ -520,6 +568,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hubs_that_do_not_say_their_key, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_the_engine_shows, enter, leave),
         cmocka_unit_test_setup_teardown(test_where_each_is, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_hub_is_looked_for_elsewhere, enter, leave),
         cmocka_unit_test_setup_teardown(test_another_one_serves, enter, leave),
         cmocka_unit_test_setup_teardown(test_who_takes_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_hubs_are_to_be_told, enter, leave),

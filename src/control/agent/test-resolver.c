@@ -27,6 +27,7 @@
 #include "net/tun/offload.h"
 #include "net/tun/tun.h"
 #include "os/clock.h"
+#include "test/support/heard_log.h"
 #include "test/support/netns.h"
 #include "wire/dns.h"
 
@@ -46,7 +47,9 @@ struct setting {
     char conf[64]; /* path of the file that names UPSTREAM */
     int upstream;
     pthread_t thread;
+    pthread_mutex_t answering; /* held by a test: nothing is answered there */
     bool has_upstream;
+    int next_fd; /* the number that the next file gets */
 };
 
 static struct setting s;
@@ -116,6 +119,8 @@ static void *serve(void *arg)
         be16_store(m.bytes + 6, 1);
         be16_store(m.bytes + 10, 0);
         memcpy(m.bytes + end, record, sizeof(record));
+        (void)pthread_mutex_lock(&s.answering);
+        (void)pthread_mutex_unlock(&s.answering);
         (void)!sendto(
             s.upstream, m.bytes, end + sizeof(record), 0, (struct sockaddr *)&from, from_len);
     }
@@ -133,6 +138,7 @@ static void start_upstream(void)
 {
     struct sockaddr_in sa = at(UPSTREAM, 53);
 
+    assert_int_equal(pthread_mutex_init(&s.answering, NULL), 0);
     s.upstream = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(s.upstream, (struct sockaddr *)&sa, sizeof(sa)), 0);
     assert_int_equal(pthread_create(&s.thread, NULL, serve, NULL), 0);
@@ -148,6 +154,14 @@ static void stop_upstream(void)
     (void)sendto(s.upstream, "", 0, 0, (struct sockaddr *)&sa, sizeof(sa));
     assert_int_equal(pthread_join(s.thread, NULL), 0);
     (void)close(s.upstream);
+}
+
+static int next_fd(void)
+{
+    int fd = dup(STDIN_FILENO);
+
+    (void)close(fd);
+    return fd;
 }
 
 /* ---- life -------------------------------------------------------------------------------------
@@ -194,6 +208,8 @@ static int leave(void **state)
     stop_upstream();
     if (s.conf[0])
         (void)unlink(s.conf);
+    if (s.has_upstream)
+        assert_int_equal(next_fd(), s.next_fd);
     return netns_leave(state);
 }
 
@@ -204,7 +220,7 @@ static void begin(void **state)
     struct err e = ERR_NULL;
     struct rtnl_link link;
 
-    s = (struct setting){.overlay = TUN_NULL};
+    s = (struct setting){.overlay = TUN_NULL, .next_fd = next_fd()};
     if (tun_open(&s.overlay, "weft0", 1, &offloads, &e) != 0)
         skip();
     (void)netns_raise_loopback(nl);
@@ -295,6 +311,7 @@ static void test_what_is_no_question(void **state)
     struct message good = query(9, 0, "gpu-1", DNS_TYPE_A);
     struct message m = good;
     struct message answer;
+    uint8_t long_one[DNS_QUERY_MAX + 1];
     int fd;
 
     begin(state);
@@ -307,6 +324,12 @@ static void test_what_is_no_question(void **state)
     fd = open_udp(OWN);
     m = query(8, 0x8000, "gpu-1", DNS_TYPE_A);
     assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
+    /* Nor does nothing, nor what is too long to be one. */
+    assert_int_equal(send(fd, m.bytes, 0, 0), 0);
+    memset(long_one, 0, sizeof(long_one));
+    m = query(7, 0, "gpu-1", DNS_TYPE_A);
+    memcpy(long_one, m.bytes, m.len);
+    assert_int_equal(send(fd, long_one, sizeof(long_one), 0), sizeof(long_one));
     assert_int_equal(send(fd, good.bytes, good.len, 0), good.len);
     answer = hear(fd);
     check(&answer, 9, DNS_OK, 1);
@@ -329,19 +352,6 @@ static void test_names_of_others(void **state)
     }
     m = query(5, 0, "example.com", DNS_TYPE_A);
     expect(&m, DNS_REFUSED, 0);
-}
-
-/* A machine whose only name server is this one has nobody to ask. */
-static void test_nobody_to_ask(void **state)
-{
-    struct message m = query(5, RD, "example.com", DNS_TYPE_A);
-
-    begin(state);
-    write_conf("nameserver " OWN "\n");
-    place(OWN, NULL);
-    expect(&m, DNS_SERVER_FAILURE, 0);
-    m = query(6, RD, "gpu-1", DNS_TYPE_A);
-    expect(&m, DNS_OK, 1);
 }
 
 /* ---- over TCP ---------------------------------------------------------------------------------
@@ -390,12 +400,13 @@ static struct message hear_frame(int fd)
     return m;
 }
 
-/* The other end has closed it. */
+/* The other end has closed it, and not only since it was idle. */
 static void expect_end(int fd)
 {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
     char c;
 
-    assert_true(is_readable(fd));
+    assert_int_equal(poll(&p, 1, 8000), 1);
     assert_true(read(fd, &c, 1) <= 0);
     (void)close(fd);
 }
@@ -450,6 +461,10 @@ static void test_what_ends_a_connection(void **state)
     assert_int_equal(write(fd, bytes, 2), 2);
     expect_end(fd);
     fd = open_tcp();
+    be16_store(bytes, 0);
+    assert_int_equal(write(fd, bytes, 2), 2);
+    expect_end(fd);
+    fd = open_tcp();
     assert_int_equal(write(fd, bytes, frame(&m, bytes)), m.len + 2);
     expect_end(fd);
     /* The longest that is taken, with nothing in it that is understood. */
@@ -494,6 +509,147 @@ static void test_connections_of_one_asker(void **state)
         check(&answer, 1, DNS_OK, 1);
         (void)close(fds[i]);
     }
+}
+
+/* Of those that came in the same moment the first one ends. */
+static void test_connections_of_one_moment(void **state)
+{
+    struct message m = query(1, 0, "gpu-1", DNS_TYPE_A);
+    int fds[RESOLVER_ASKER_CONNECTIONS_MAX + 1];
+    uint8_t bytes[256];
+    size_t len = frame(&m, bytes);
+
+    begin(state);
+    place(OWN, NULL);
+    for (unsigned i = 0; i <= RESOLVER_ASKER_CONNECTIONS_MAX; i++)
+        fds[i] = open_tcp();
+    expect_end(fds[0]);
+    for (unsigned i = 1; i <= RESOLVER_ASKER_CONNECTIONS_MAX; i++) {
+        struct message answer;
+
+        assert_int_equal(write(fds[i], bytes, len), len);
+        answer = hear_frame(fds[i]);
+        check(&answer, 1, DNS_OK, 1);
+        (void)close(fds[i]);
+    }
+}
+
+/* ---- while others' names are asked for ---------------------------------------------------------
+ */
+
+/* A machine whose only name server is this one has nobody to ask. */
+static void test_nobody_to_ask(void **state)
+{
+    struct message m = query(5, RD, "example.com", DNS_TYPE_A);
+    struct message answer;
+    uint8_t bytes[64];
+    size_t len = frame(&m, bytes);
+    int fd;
+
+    begin(state);
+    write_conf("nameserver " OWN "\n");
+    place(OWN, NULL);
+    fd = open_tcp();
+    for (unsigned i = 0; i < 3; i++) {
+        expect(&m, DNS_SERVER_FAILURE, 0);
+        assert_int_equal(write(fd, bytes, len), len);
+        answer = hear_frame(fd);
+        check(&answer, 5, DNS_SERVER_FAILURE, 0);
+    }
+    m = query(6, RD, "gpu-1", DNS_TYPE_A);
+    expect(&m, DNS_OK, 1);
+    (void)close(fd);
+}
+
+/* One asker has so many questions under way; the next one fails, and so do all when it moves. */
+static void test_questions_of_one_asker(void **state)
+{
+    struct message m = query(1, RD, "example.com", DNS_TYPE_A);
+    bool is_answered[RESOLVER_QUESTIONS_MAX] = {false};
+    struct message answer;
+    int fd;
+
+    begin(state);
+    place(OWN, NULL);
+    (void)pthread_mutex_lock(&s.answering);
+    fd = open_udp(OWN);
+    for (uint16_t i = 0; i <= RESOLVER_QUESTIONS_MAX; i++) {
+        be16_store(m.bytes, i);
+        assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
+    }
+    answer = hear(fd);
+    check(&answer, RESOLVER_QUESTIONS_MAX, DNS_SERVER_FAILURE, 0);
+    place("10.77.0.5", NULL);
+    for (unsigned i = 0; i < RESOLVER_QUESTIONS_MAX; i++) {
+        answer = hear(fd);
+        assert_true(be16_load(answer.bytes) < RESOLVER_QUESTIONS_MAX);
+        check(&answer, be16_load(answer.bytes), DNS_SERVER_FAILURE, 0);
+        is_answered[be16_load(answer.bytes)] = true;
+    }
+    for (unsigned i = 0; i < RESOLVER_QUESTIONS_MAX; i++)
+        assert_true(is_answered[i]);
+    (void)pthread_mutex_unlock(&s.answering);
+    (void)close(fd);
+    /* Now there is room again. */
+    m = query(9, RD, "example.com", DNS_TYPE_A);
+    answer = ask("10.77.0.5", &m);
+    check(&answer, 9, DNS_OK, 1);
+}
+
+/* What is asked meanwhile waits outside, however much it is. */
+static void test_much_is_asked_meanwhile(void **state)
+{
+    struct message first = query(1, RD, "example.com", DNS_TYPE_A);
+    struct message m = query(2, 0, "gpu-1", DNS_TYPE_A);
+    struct message answer;
+    uint8_t bytes[64];
+    size_t len = frame(&first, bytes);
+    int fd;
+
+    begin(state);
+    place(OWN, NULL);
+    (void)pthread_mutex_lock(&s.answering);
+    fd = open_tcp();
+    assert_int_equal(write(fd, bytes, len), len);
+    len = frame(&m, bytes);
+    for (unsigned i = 0; i < 200; i++)
+        assert_int_equal(write(fd, bytes, len), len);
+    /* Others are answered. */
+    expect(&m, DNS_OK, 1);
+    (void)pthread_mutex_unlock(&s.answering);
+    answer = hear_frame(fd);
+    check(&answer, 1, DNS_OK, 1);
+    for (unsigned i = 0; i < 200; i++) {
+        answer = hear_frame(fd);
+        check(&answer, 2, DNS_OK, 1);
+    }
+    (void)close(fd);
+}
+
+/* Who asked has gone: the answer goes nowhere. */
+static void test_an_asker_that_has_gone(void **state)
+{
+    struct message m = query(1, RD, "example.com", DNS_TYPE_A);
+    struct message answer;
+    uint8_t bytes[64];
+    size_t len = frame(&m, bytes);
+
+    begin(state);
+    place(OWN, NULL);
+    (void)pthread_mutex_lock(&s.answering);
+    for (unsigned i = 0; i < 2 * RESOLVER_ASKER_CONNECTIONS_MAX; i++) {
+        int fd = open_tcp();
+
+        assert_int_equal(write(fd, bytes, len), len);
+        /* The question has arrived when one after it is answered. */
+        m = query(2, 0, "gpu-1", DNS_TYPE_A);
+        expect(&m, DNS_OK, 1);
+        (void)close(fd);
+    }
+    (void)pthread_mutex_unlock(&s.answering);
+    m = query(3, RD, "example.org", DNS_TYPE_A);
+    answer = ask(OWN, &m);
+    check(&answer, 3, DNS_OK, 1);
 }
 
 /* ---- members ----------------------------------------------------------------------------------
@@ -619,12 +775,70 @@ static void test_places(void **state)
     (void)close(fd);
 }
 
+/* Told the same again it goes on as it is. */
+static void test_the_same_place_again(void **state)
+{
+    struct message m = query(1, 0, "gpu-1", DNS_TYPE_A);
+    struct message answer;
+    uint8_t bytes[64];
+    size_t len = frame(&m, bytes);
+    int fd;
+
+    begin(state);
+    place(OWN, NULL);
+    fd = open_tcp();
+    for (unsigned i = 0; i < 20; i++) {
+        assert_true(resolver_set(s.resolver, &s.place, lines));
+        assert_int_equal(write(fd, bytes, len), len);
+        answer = hear_frame(fd);
+        check(&answer, 1, DNS_OK, 1);
+    }
+    (void)close(fd);
+}
+
+/* One of its addresses is not there: it answers nowhere until it is, and says each reason once. */
+static void test_an_address_that_is_not_there(void **state)
+{
+    struct message m = query(1, 0, "gpu-1", DNS_TYPE_A);
+    char c;
+    int fd;
+
+    begin(state);
+    place(OWN, NULL);
+    expect_why("");
+    heard_log_begin();
+    assert_int_equal(ip_addr_parse(&s.place.address6, "fd77::99", NULL), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_true(resolver_set(s.resolver, &s.place, lines));
+        expect_why("UDP address [fd77::99]:53 cannot be used: Cannot assign requested address");
+        assert_false(resolver_is_listening(s.resolver));
+    }
+    fd = open_udp(OWN);
+    assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
+    assert_true(is_readable(fd));
+    assert_int_equal(recv(fd, &c, 1, 0), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    (void)close(fd);
+    assert_int_equal(ip_addr_parse(&s.place.address4, "10.77.0.98", NULL), 0);
+    assert_true(resolver_set(s.resolver, &s.place, lines));
+    expect_why("UDP address 10.77.0.98:53 cannot be used: Cannot assign requested address");
+    place("10.77.0.5", NULL);
+    expect_why("");
+    assert_string_equal(heard_log_end(),
+        "info: weft: the nodes' names are not answered by DNS, trying again: UDP address "
+        "[fd77::99]:53 cannot be used: Cannot assign requested address\n"
+        "info: weft: the nodes' names are not answered by DNS, trying again: UDP address "
+        "10.77.0.98:53 cannot be used: Cannot assign requested address\n"
+        "info: weft: the nodes' names are answered on 10.77.0.5, port 53\n");
+}
+
 static void test_no_interface(void **state)
 {
     struct err e = ERR_NULL;
 
     begin(state);
     resolver_free(s.resolver);
+    heard_log_begin();
     assert_int_equal(resolver_new(&s.resolver, "weft9", s.conf, &e), 0);
     s.place = (struct resolver_place){.network = "default"};
     s.place.blocks[0] = netns_prefix("10.77.0.0/16");
@@ -632,6 +846,7 @@ static void test_no_interface(void **state)
     assert_int_equal(ip_addr_parse(&s.place.address4, OWN, NULL), 0);
     assert_true(resolver_set(s.resolver, &s.place, lines));
     expect_why("there is no interface weft9");
+    assert_string_equal(heard_log_end(), "");
     assert_false(resolver_is_listening(s.resolver));
 }
 
@@ -645,8 +860,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_several_over_tcp, netns_enter, leave),
         cmocka_unit_test_setup_teardown(test_what_ends_a_connection, netns_enter, leave),
         cmocka_unit_test_setup_teardown(test_connections_of_one_asker, netns_enter, leave),
+        cmocka_unit_test_setup_teardown(test_connections_of_one_moment, netns_enter, leave),
+        cmocka_unit_test_setup_teardown(test_questions_of_one_asker, netns_enter, leave),
+        cmocka_unit_test_setup_teardown(test_much_is_asked_meanwhile, netns_enter, leave),
+        cmocka_unit_test_setup_teardown(test_an_asker_that_has_gone, netns_enter, leave),
         cmocka_unit_test_setup_teardown(test_a_member_asks, netns_enter, leave),
         cmocka_unit_test_setup_teardown(test_places, netns_enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_same_place_again, netns_enter, leave),
+        cmocka_unit_test_setup_teardown(test_an_address_that_is_not_there, netns_enter, leave),
         cmocka_unit_test_setup_teardown(test_no_interface, netns_enter, leave),
     };
 

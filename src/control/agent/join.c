@@ -42,12 +42,10 @@
  * '-'. Return: false if nothing usable is left. */
 static bool host_name(char ret[static NAME_MAX_LEN + 1])
 {
-    char host[256];
+    char host[256] = "";
     size_t n = 0;
 
-    if (gethostname(host, sizeof(host)) < 0)
-        return false;
-    host[sizeof(host) - 1] = '\0';
+    (void)gethostname(host, sizeof(host));
     host[strcspn(host, ".")] = '\0';
     for (const char *p = host; *p && n < NAME_MAX_LEN; p++) {
         if ((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9'))

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "api/client/client.h"
+#include "base/err.h"
 #include "os/clock.h"
 #include "test/support/canned_server.h"
 #include "test/support/sample_daemon.h"
@@ -114,8 +116,9 @@ struct asking {
     struct join_options options;
     struct client_answer answer;
     struct err e;
-    unsigned n_waits;       /* how often on_wait() was called */
-    unsigned n_passed_over; /* how often on_proxy_passed_over() was */
+    unsigned n_waits;                /* how often on_wait() was called */
+    unsigned n_passed_over;          /* how often on_proxy_passed_over() was */
+    const struct x25519_public *hub; /* who has answered */
 };
 
 static void on_wait(void *ctx, unsigned for_s, const struct err *e)
@@ -148,16 +151,20 @@ static void asking_init(struct asking *a, const char *api, const char *name)
 
 static int ask(struct asking *a, nsec_t patience)
 {
-    const struct x25519_public *hub = NULL;
     const struct rng rng = rng_kernel();
     struct x25519_secret secret;
     struct x25519_public public;
 
     x25519_secret_make(&secret, &rng);
     assert_true(x25519_derive_public(&secret, &a->token.hub_key));
+    for (unsigned i = 0; i < a->token.n_others; i++) {
+        x25519_secret_make(&secret, &rng);
+        assert_true(x25519_derive_public(&secret, &a->token.others[i].key));
+    }
     x25519_secret_make(&secret, &rng);
     assert_true(x25519_derive_public(&secret, &public));
-    return join_ask(&a->options, &secret, &public, patience, &a->answer, &hub, &a->e);
+    a->hub = NULL;
+    return join_ask(&a->options, &secret, &public, patience, &a->answer, &a->hub, &a->e);
 }
 
 static json_int_t times_asked(const struct asking *a)
@@ -299,6 +306,94 @@ static void test_a_proxy_that_is_away(void **state)
     client_answer_deinit(&a.answer);
 }
 
+/* A further hub of the token, at that address. */
+static void add_other(struct asking *a, const char *api)
+{
+    struct token_other *other = &a->token.others[a->token.n_others++];
+
+    *other = (struct token_other){.n_api = 1, .pin = sample_daemon.pin};
+    (void)snprintf(other->api[0], sizeof(other->api[0]), "%s", api);
+}
+
+/* The first hub that answers is the one. */
+static void test_a_further_hub_answers(void **state)
+{
+    struct asking a;
+
+    asking_init(&a, "127.0.0.1:1", "a");
+    add_other(&a, "127.0.0.1:2");
+    add_other(&a, sample_daemon.https);
+    add_other(&a, "127.0.0.1:3");
+    assert_int_equal(ask(&a, LONG), 0);
+    assert_int_equal(times_asked(&a), 1);
+    assert_int_equal(a.n_waits, 0);
+    assert_ptr_equal(a.hub, &a.token.others[1].key);
+    client_answer_deinit(&a.answer);
+    /* Where the first one answers no other one is asked. */
+    asking_init(&a, sample_daemon.https, "a");
+    add_other(&a, "127.0.0.1:2");
+    assert_int_equal(ask(&a, LONG), 0);
+    assert_ptr_equal(a.hub, &a.token.hub_key);
+    client_answer_deinit(&a.answer);
+}
+
+/* What a further hub says is said; that it is not there is not. */
+static void test_words_about_further_hubs(void **state)
+{
+    struct asking a;
+
+    asking_init(&a, "127.0.0.1:1", "strange");
+    add_other(&a, sample_daemon.https);
+    assert_int_equal(ask(&a, LONG), CLIENT_E_REFUSED);
+    assert_string_equal(a.e.text, "the hub refuses: asked 1 times");
+    assert_int_equal(a.n_waits, 0);
+    client_answer_deinit(&a.answer);
+    asking_init(&a, "127.0.0.1:1", "a");
+    a.token.n_api = 2;
+    (void)snprintf(a.token.api[1], sizeof(a.token.api[1]), "127.0.0.1:2");
+    add_other(&a, "127.0.0.1:3");
+    assert_int_equal(ask(&a, 0), CLIENT_E_UNREACHABLE);
+    assert_non_null(strstr(a.e.text, "127.0.0.1:1"));
+    assert_non_null(strstr(a.e.text, "; "));
+    assert_non_null(strstr(a.e.text, "127.0.0.1:2"));
+    assert_null(strstr(a.e.text, "127.0.0.1:3"));
+    assert_memory_not_equal(a.e.text, "the hub cannot be asked: ;", 26);
+}
+
+/* The failure of one of them may pass, and so all are asked again. */
+static void test_a_further_hub_may_be_back(void **state)
+{
+    static const char *const answers[] = {CANNED_STATUS("407 Proxy Authentication Required"),
+        CANNED_STATUS("502 Bad Gateway"), CANNED_STATUS("407 Proxy Authentication Required"),
+        CANNED_STATUS("407 Proxy Authentication Required")};
+    struct canned_server s;
+    struct asking a;
+
+    canned_server_start(&s, answers, 4);
+    asking_init(&a, "127.0.0.1:1", "a");
+    add_other(&a, "127.0.0.1:2");
+    a.options.proxy = s.url;
+    assert_int_equal(ask(&a, LONG), CLIENT_E_UNREACHABLE);
+    canned_server_join(&s);
+    assert_int_equal(a.n_waits, 1);
+    assert_int_equal(a.n_passed_over, 0);
+}
+
+/* With a key of a hub that nobody can have nothing can be proven. */
+static void test_a_key_that_nobody_can_have(void **state)
+{
+    const struct x25519_secret secret = {.b = {7, [31] = 0x40}};
+    struct x25519_public public;
+    struct asking a;
+
+    asking_init(&a, sample_daemon.https, "a");
+    assert_true(x25519_derive_public(&secret, &public));
+    assert_int_equal(
+        join_ask(&a.options, &secret, &public, LONG, &a.answer, &a.hub, &a.e), -EINVAL);
+    assert_string_equal(a.e.text, "the hub's key in the token is one that nobody can have");
+    assert_int_equal(a.n_waits, 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -311,6 +406,10 @@ int main(void)
         cmocka_unit_test(test_no_patience),
         cmocka_unit_test(test_proxies),
         cmocka_unit_test(test_a_proxy_that_is_away),
+        cmocka_unit_test(test_a_further_hub_answers),
+        cmocka_unit_test(test_words_about_further_hubs),
+        cmocka_unit_test(test_a_further_hub_may_be_back),
+        cmocka_unit_test(test_a_key_that_nobody_can_have),
     };
 
     return cmocka_run_group_tests(tests, sample_start, sample_stop);

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,9 @@ static struct hub {
 
     /* What it answers. */
     const char *cidr4;     /* of the network, as it says to a dry run; NULL: not at all */
+    const char *cidr6;     /* and the second one */
     const char *network;   /* its name in the answer */
+    bool has_names;        /* each name that is asked for is taken */
     bool has_other_key;    /* the hub of the answer has another key than the token's */
     bool has_no_hub;       /* the answer has none */
     bool is_about_another; /* the answer has another key for this node */
@@ -102,7 +105,10 @@ static json_t *encode_network(const json_t *request)
 
 static void post_enrol(void *ctx, const struct request *rq, struct response *rs)
 {
-    if (!json_is_true(json_object_get(rq->body, "dryRun"))) {
+    if (hub.has_names && json_object_get(rq->body, "name")) {
+        note("taken");
+        response_refuse(rs, 409, "there is such a name already");
+    } else if (!json_is_true(json_object_get(rq->body, "dryRun"))) {
         note("join");
         json_decref(hub.request);
         hub.request = json_deep_copy(rq->body);
@@ -113,9 +119,7 @@ static void post_enrol(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 403, "there is such a node already");
     } else {
         note("dry");
-        response_json(rs, 200,
-            hub.cidr4 ? json_pack("{s:s, s:s}", "cidr4", hub.cidr4, "cidr6", "fd5a:1::/64")
-                      : json_object());
+        response_json(rs, 200, json_pack("{s:s*, s:s*}", "cidr4", hub.cidr4, "cidr6", hub.cidr6));
     }
 }
 
@@ -162,6 +166,7 @@ static void start_hub(const char *dir)
     (void)snprintf(certificate, sizeof(certificate), "%s/tls.crt", dir);
     hub = (struct hub){.identity = IDENTITY_NULL,
         .cidr4 = "10.42.0.0/16",
+        .cidr6 = "fd5a:1::/64",
         .network = "default",
         .leave_status = 204};
     assert_true(x25519_derive_public(&secret, &hub.key));
@@ -272,6 +277,15 @@ static bool exists(const char *name)
     return access(path, F_OK) == 0;
 }
 
+/* Beside the directory is a file with its name and that suffix. */
+static bool exists_beside(const char *suffix)
+{
+    char path[160];
+
+    (void)snprintf(path, sizeof(path), "%s%s", m.state_dir, suffix);
+    return access(path, F_OK) == 0;
+}
+
 static const char *said(const char *field)
 {
     return json_string_value(json_object_get(hub.request, field));
@@ -317,12 +331,13 @@ static void test_what_is_asked_for_is_kept(void **state)
 {
     static const struct label labels[] = {{"rack", "7"}, {"gpu", "h200"}};
     struct subnets subnets = SUBNETS_NULL;
-    struct endpoint given;
+    struct endpoint given[2];
     struct state st = STATE_NULL;
 
     (void)netns_need(state);
     assert_int_equal(subnets_parse(&subnets, "192.168.7.0/24", NULL), 0);
-    assert_int_equal(endpoint_parse(&given, "192.0.2.1:7", NULL), 0);
+    assert_int_equal(endpoint_parse(&given[0], "192.0.2.1:7", NULL), 0);
+    assert_int_equal(endpoint_parse(&given[1], "192.0.2.2:8", NULL), 0);
     m.options.labels = labels;
     m.options.n_labels = 2;
     m.options.routes = &subnets;
@@ -332,8 +347,9 @@ static void test_what_is_asked_for_is_kept(void **state)
     m.options.keeps_sources = true;
     m.options.accepts = SUBNETS_ACCEPT_NONE;
     m.options.listen_port = 40123;
-    m.options.given = &given;
-    m.options.n_given = 1;
+    m.options.given = given;
+    m.options.n_given = 2;
+    m.options.keeps_hosts = true;
     join_well();
     assert_string_equal(
         json_string_value(json_object_get(json_object_get(hub.request, "labels"), "gpu")), "h200");
@@ -346,9 +362,88 @@ static void test_what_is_asked_for_is_kept(void **state)
     assert_int_equal(st.accepts, SUBNETS_ACCEPT_NONE);
     assert_int_equal(st.listen_port, 40123);
     assert_int_equal(st.routes.n, 1);
-    assert_int_equal(st.n_given, 1);
-    assert_true(endpoint_equal(&st.given[0], &given));
+    assert_int_equal(st.n_given, 2);
+    assert_true(endpoint_equal(&st.given[0], &given[0]));
+    assert_true(endpoint_equal(&st.given[1], &given[1]));
+    /* Names in the hosts file are wanted: what may stand there is kept as well. */
+    assert_true(st.keeps_hosts);
+    assert_true(exists_beside(".blocks"));
     state_deinit(&st);
+}
+
+/* A name is made of the host's, if there is anything in it that a name may have. */
+static void test_the_host_s_name(void **state)
+{
+    static const struct {
+        const char *host;
+        const char *name; /* NULL: the hub chooses one */
+    } cases[] = {
+        {"gpu-1", "gpu-1"},
+        {"Node-AZ.example.org", "node-az"},
+        {"gpu__7:x", "gpu-7-x"},
+        {"_a9z0_", "a9z0"},
+        {"localhost", NULL},
+        {"--_", NULL},
+        {"[`{@/:", NULL},
+        {"a123456789b123456789c123456789d123456789e123456789f123456789gABZ",
+            "a123456789b123456789c123456789d123456789e123456789f123456789gab"},
+    };
+
+    (void)netns_need(state);
+    m.options.name = NULL;
+    assert_int_equal(unshare(CLONE_NEWUTS), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *name;
+
+        assert_int_equal(sethostname(cases[i].host, strlen(cases[i].host)), 0);
+        join_well();
+        state_deinit(&m.joined);
+        name = said("name");
+        if (cases[i].name)
+            assert_string_equal(name, cases[i].name);
+        else
+            assert_null(name);
+        assert_int_equal(state_remove(m.state_dir, NULL), 0);
+    }
+}
+
+/* A name of the host's that is taken is left; one that was asked for is not. */
+static void test_a_name_that_is_taken(void **state)
+{
+    (void)netns_need(state);
+    hub.has_names = true;
+    assert_int_equal(join(), CLIENT_E_REFUSED);
+    assert_string_equal(m.e.text, "the hub refuses: there is such a name already");
+    assert_string_equal(hub.asked, "taken|");
+    hub.asked[0] = '\0';
+    m.options.name = NULL;
+    assert_int_equal(unshare(CLONE_NEWUTS), 0);
+    assert_int_equal(sethostname("gpu-1", 5), 0);
+    join_well();
+    assert_string_equal(hub.asked, "taken|dry|taken|join|");
+    assert_null(said("name"));
+}
+
+/* The proxy is the one that was said, else the environment's, and is kept for the streams in TLS.
+ */
+static void test_the_proxy_is_kept(void **state)
+{
+    (void)netns_need(state);
+    m.options.proxy = "http://127.0.0.1:1";
+    join_well();
+    assert_string_equal(m.joined.hub_api.proxy, "http://127.0.0.1:1");
+    state_deinit(&m.joined);
+    assert_int_equal(state_remove(m.state_dir, NULL), 0);
+    m.options.proxy = NULL;
+    assert_int_equal(unsetenv("https_proxy") | unsetenv("HTTPS_PROXY"), 0);
+    join_well();
+    assert_string_equal(m.joined.hub_api.proxy, "");
+    state_deinit(&m.joined);
+    assert_int_equal(state_remove(m.state_dir, NULL), 0);
+    assert_int_equal(setenv("https_proxy", "http://127.0.0.1:2", 1), 0);
+    join_well();
+    assert_string_equal(m.joined.hub_api.proxy, "http://127.0.0.1:2");
+    assert_int_equal(unsetenv("https_proxy"), 0);
 }
 
 /* The hub made the network anew, say: what tells of the removal goes with the next join. */
@@ -367,9 +462,14 @@ static void test_a_machine_that_was_removed_joins_again(void **state)
 static void test_a_hub_that_knows_no_dry_run(void **state)
 {
     (void)netns_need(state);
-    hub.cidr4 = NULL;
+    hub.cidr6 = NULL;
     join_well();
-    assert_string_equal(hub.asked, "dry|join|");
+    state_deinit(&m.joined);
+    assert_int_equal(state_remove(m.state_dir, NULL), 0);
+    hub.cidr4 = NULL;
+    hub.cidr6 = "fd5a:1::/64";
+    join_well();
+    assert_string_equal(hub.asked, "dry|join|dry|join|");
 }
 
 /* ---- what is refused before the hub is asked ------------------------------------------------- */
@@ -415,6 +515,13 @@ static void test_a_port_that_is_taken(void **state)
     m.options.listen_port = 40124;
     assert_int_not_equal(join(), 0);
     assert_memory_equal(m.e.text, "--listen cannot be had, and the token is not used: ", 51);
+    /* What is found first is said. */
+    m.options.proxy = "ftp://127.0.0.1";
+    assert_int_not_equal(join(), 0);
+    assert_memory_equal(m.e.text, "--listen cannot be had, and the token is not used: ", 51);
+    assert_int_equal(rtnl_add_link(netns_need(state), "weft0", "bridge"), 0);
+    assert_int_equal(join(), -EEXIST);
+    assert_memory_equal(m.e.text, "an interface weft0 exists already; ", 35);
     assert_string_equal(hub.asked, "");
     (void)close(fd);
 }
@@ -486,7 +593,11 @@ static void test_a_block_that_is_none(void **state)
     hub.cidr4 = "10.42.0.0/77";
     assert_int_equal(join(), -EINVAL);
     assert_memory_equal(m.e.text, "the hub's answer cannot be used: ", 33);
-    assert_string_equal(hub.asked, "dry|");
+    hub.cidr4 = "10.42.0.0/16";
+    hub.cidr6 = "fd5a:1::/177";
+    assert_int_equal(join(), -EINVAL);
+    assert_memory_equal(m.e.text, "the hub's answer cannot be used: ", 33);
+    assert_string_equal(hub.asked, "dry|dry|");
 }
 
 /* What only the second answer says is found out when the hub has the node: it removes it again. */
@@ -746,6 +857,9 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(test_a_machine_joins),
         TEST(test_what_is_asked_for_is_kept),
+        TEST(test_the_host_s_name),
+        TEST(test_a_name_that_is_taken),
+        TEST(test_the_proxy_is_kept),
         TEST(test_a_machine_that_was_removed_joins_again),
         TEST(test_a_hub_that_knows_no_dry_run),
         TEST(test_a_relay_in_the_kernel),

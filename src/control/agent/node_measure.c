@@ -59,7 +59,7 @@
 /* The connection to one process; it is released by the loop, perhaps after the host. */
 struct measure_link {
     uv_poll_t poll;            /* of @fd */
-    struct measure_host *host; /* borrowed; NULL: this link is closing */
+    struct measure_host *host; /* borrowed, until this link is closing */
     int fd;                    /* owns */
 };
 
@@ -99,7 +99,6 @@ static void hang_up(struct measure_host *h)
     if (!link)
         return;
     h->link = NULL;
-    link->host = NULL;
     uv_close((uv_handle_t *)&link->poll, on_link_closed);
     (void)close(link->fd);
     str_deinit(&h->out);
@@ -325,7 +324,6 @@ static struct measure_host *measure_host_free(struct measure_host *h)
             ;
     }
     free_members(h->members, h->n_members);
-    str_deinit(&h->out);
     uv_close((uv_handle_t *)&h->timer, on_timer_closed);
     return NULL;
 }

@@ -17,6 +17,7 @@
 #include "agent/paths/edge/path_driver.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
+#include "test/support/heard_log.h"
 #include "test/support/netns.h"
 #include "test/support/sample_engine.h"
 #include "test/support/sample_mesh.h"
@@ -390,15 +391,297 @@ static void test_a_hub_is_retired(void **state)
     end_world(w);
 }
 
+/* ---- when what is due ------------------------------------------------------------------------ */
+
+/* The earliest deadline of any part is the agent's. */
+static void test_the_earliest_deadline(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    nsec_t *const deadlines[] = {&a->pass.due_at, &a->poll.due_at, &a->hubs.choose_at,
+        &a->cache.due_at, &a->names.due_at, &a->hubs.items[0]->transport.due_at};
+    const unsigned n = sizeof(deadlines) / sizeof(*deadlines);
+
+    for (unsigned i = 0; i < n; i++)
+        *deadlines[i] = NSEC_NEVER;
+    assert_true(agent_core_due(a) == NSEC_NEVER);
+    for (unsigned i = 0; i < n; i++) {
+        *deadlines[i] = now + (nsec_t)i;
+        assert_int_equal(agent_core_due(a), now + (nsec_t)i);
+        *deadlines[i] = NSEC_NEVER;
+    }
+    end_world(w);
+}
+
+/* Each is done when it is due, and not before. */
+static void test_what_is_done_when_it_is_due(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+
+    agent_core_poll(a);
+    agent_core_pass(a);
+    a->pass.due_at = now + 1;
+    a->poll.due_at = now + 1;
+    a->poll.has_changes = true;
+    a->names.due_at = now + 1;
+    a->cache.due_at = now + 1;
+    a->hubs.choose_at = now + 1;
+    agent_core_run(a, now);
+    assert_int_equal(a->pass.due_at, now + 1);
+    assert_int_equal(a->poll.due_at, now + 1);
+    assert_int_equal(a->names.due_at, now + 1);
+    assert_int_equal(a->cache.due_at, now + 1);
+    assert_int_equal(a->hubs.choose_at, now + 1);
+    now++;
+    agent_core_run(a, now);
+    assert_int_equal(a->pass.due_at, now + PASS_PLAN_PERIOD);
+    assert_true(a->poll.due_at > now);
+    assert_int_equal(a->poll.polled_at, now);
+    assert_false(a->poll.has_changes);
+    assert_true(a->names.due_at == NSEC_NEVER);
+    /* It cannot be written there, and is tried again. */
+    assert_true(a->cache.due_at > now && a->cache.due_at != NSEC_NEVER);
+    assert_true(a->hubs.choose_at == NSEC_NEVER);
+    end_world(w);
+}
+
+/* ---- what is logged of a pass ---------------------------------------------------------------- */
+
+static const char *log_of_a_pass(struct agent *a)
+{
+    heard_log_begin();
+    agent_core_pass(a);
+    return heard_log_end();
+}
+
+static void test_what_somebody_has_done_is_logged(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct ip_prefix block = netns_prefix("10.42.0.0/16");
+    char words[400];
+    char key[X25519_BASE64_MAX];
+    const struct x25519_public first = sample_key(77);
+    struct wg_peer foreign = WG_PEER_NULL;
+
+    agent_core_poll(a);
+    assert_non_null(strstr(log_of_a_pass(a), "info: weft: revision 40 applied to weft0: "));
+    assert_string_equal(log_of_a_pass(a), "");
+    assert_int_equal(a->applied, 40);
+    assert_int_equal(rtnl_set_link(w->nl, w->ifindex, false, 0), 0);
+    assert_non_null(
+        strstr(log_of_a_pass(a), "info: weft: weft0 had been set down and is up again\n"));
+    assert_int_equal(a->pass.due_at, now + PASS_PLAN_PERIOD);
+    assert_string_equal(log_of_a_pass(a), "");
+    assert_int_equal(rtnl_remove_route(w->nl, w->ifindex, &block, NULL), 0);
+    assert_non_null(strstr(log_of_a_pass(a), "info: weft: the route to 10.42.0.0/16 had been taken "
+                                             "from weft0 and leads into it again\n"));
+    assert_int_equal(a->foreign_at, 0);
+    foreign.key = first;
+    assert_int_equal(wg_config_add(&w->engine.config, &foreign), 0);
+    now++;
+    (void)snprintf(words, sizeof(words),
+        "warning: weft: 1 peer of weft0 that neither the hub nor this agent had added was removed, "
+        "the last with the public key %s\n",
+        x25519_public_format(&first, key));
+    assert_non_null(strstr(log_of_a_pass(a), words));
+    assert_int_equal(a->foreign_at, now);
+    foreign = (struct wg_peer)WG_PEER_NULL;
+    foreign.key = sample_key(78);
+    assert_int_equal(wg_config_add(&w->engine.config, &foreign), 0);
+    foreign = (struct wg_peer)WG_PEER_NULL;
+    foreign.key = sample_key(79);
+    assert_int_equal(wg_config_add(&w->engine.config, &foreign), 0);
+    assert_non_null(strstr(log_of_a_pass(a),
+        "warning: weft: 2 peers of weft0 that neither the hub nor this agent had added were "
+        "removed, the last with the public key "));
+    assert_string_equal(log_of_a_pass(a), "");
+    end_world(w);
+}
+
+static bool *edges_changed(struct agent *a)
+{
+    return &a->hubs.serving->report.edges_changed;
+}
+
+/* The hub is told when a pass begins to fail, and when one succeeds again. */
+static void test_a_fault_is_reported_once(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    nsec_t failed_at;
+
+    agent_core_poll(a);
+    *edges_changed(a) = false;
+    agent_core_pass(a);
+    assert_true(*edges_changed(a));
+    *edges_changed(a) = false;
+    agent_core_pass(a);
+    assert_false(*edges_changed(a));
+    a->listen_port = 7;
+    w->engine.is_gone = true;
+    assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+    assert_non_null(strstr(
+        log_of_a_pass(a), "warning: weft: weft0 is not as the hub wants it, trying again: "));
+    failed_at = now;
+    assert_int_equal(a->listen_port, 0);
+    assert_int_equal(a->pass.n_failed, 1);
+    assert_true(a->pass.due_at > failed_at);
+    assert_true(*edges_changed(a));
+    *edges_changed(a) = false;
+    agent_core_pass(a);
+    assert_int_equal(a->pass.n_failed, 2);
+    assert_false(*edges_changed(a));
+    end_world(w);
+}
+
+/* A reason why rates are not kept is logged once, and that it is over. */
+static void test_rates_that_are_not_kept(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct object edge = sample_edge(2, 3, EDGE_PATH_AUTO);
+    char words[400];
+
+    agent_core_poll(a);
+    (void)log_of_a_pass(a);
+    edge.edge.rate = 20000000;
+    sample_put(&a->snapshot, edge);
+    *edges_changed(a) = false;
+    heard_log_begin();
+    agent_core_pass(a);
+    (void)snprintf(words, sizeof(words), "warning: weft: weft0: its rates are not kept: %s\n",
+        a->reconcile.rates_why);
+    assert_non_null(strstr(heard_log_end(), words));
+    assert_string_not_equal(a->rates_why, "");
+    assert_true(*edges_changed(a));
+    *edges_changed(a) = false;
+    assert_null(strstr(log_of_a_pass(a), "rates"));
+    assert_false(*edges_changed(a));
+    sample_put(&a->snapshot, sample_edge(2, 3, EDGE_PATH_AUTO));
+    assert_non_null(
+        strstr(log_of_a_pass(a), "info: weft: weft0: nothing stands against its rates any more\n"));
+    assert_string_equal(a->rates_why, "");
+    end_world(w);
+}
+
+/* ---- what is rendered, and begun ------------------------------------------------------------- */
+
+static void test_what_is_rendered(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct render_input in;
+
+    put_second_hub(&a->snapshot);
+    agent_core_poll(a);
+    agent_core_pass(a);
+    agent_core_poll(a);
+    a->listen_port = 7;
+    in = agent_core_render_input(a);
+    assert_ptr_equal(in.snapshot, &a->snapshot);
+    assert_string_equal(in.relay, a->hubs.serving->name);
+    assert_int_equal(in.listen_port, 7);
+    assert_int_equal(in.link_mtu, a->link_mtu);
+    assert_int_equal(in.keepalive, node_keepalive_interval(&a->keepalive));
+    assert_int_equal(in.pins, path_driver_pins(a->paths));
+    assert_false(in.relays);
+    assert_int_equal(in.n_paths, 2);
+    assert_string_equal(in.paths[0].node, "hub");
+    assert_string_equal(in.paths[1].node, "hub-b");
+    a->state.listen_port = 8;
+    assert_int_equal(agent_core_render_input(a).listen_port, 8);
+    /* A relay is a node that wants to be one, may be one, and has the engine for it. */
+    a->state.wants_relay = true;
+    ((struct node *)snapshot_self(&a->snapshot))->relay = true;
+    assert_false(agent_core_render_input(a).relays);
+    a->state.engine = ENGINE_KIND_USERSPACE;
+    assert_true(agent_core_render_input(a).relays);
+    a->state.wants_relay = false;
+    assert_false(agent_core_render_input(a).relays);
+    a->state.wants_relay = true;
+    ((struct node *)snapshot_self(&a->snapshot))->relay = false;
+    assert_false(agent_core_render_input(a).relays);
+    end_world(w);
+}
+
+/* A hub that was started anew sees a handshake of each edge to a stock peer that had one. */
+static void test_a_hub_that_has_forgotten(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct object finder = sample_node(4);
+    unsigned before;
+
+    agent_core_poll(a);
+    agent_core_pass(a);
+    agent_core_poll(a);
+    before = w->engine.n_handshakes;
+    agent_core_on_hub_forgot(a, now);
+    assert_int_equal(w->engine.n_handshakes, before);
+    for (unsigned n = 1; n <= 4; n++)
+        if (n != 2)
+            peer(w, n)->facts.handshake_sec = wall_of_test() / SEC - 10;
+    agent_core_poll(a);
+    before = w->engine.n_handshakes;
+    agent_core_on_hub_forgot(a, now);
+    assert_int_equal(w->engine.n_handshakes, before + 2);
+    /* With one that finds paths the end that begins is settled otherwise. */
+    finder.node.side = calloc(1, sizeof(*finder.node.side));
+    assert_non_null(finder.node.side);
+    sample_put(&a->snapshot, finder);
+    before = w->engine.n_handshakes;
+    agent_core_on_hub_forgot(a, now);
+    assert_int_equal(w->engine.n_handshakes, before + 1);
+    end_world(w);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void test_it_is_taken_down(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct err names = {.code = -1};
+    struct err e = ERR_NULL;
+
+    agent_core_poll(a);
+    agent_core_pass(a);
+    if (agent_core_take_down(a, &names, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    assert_int_equal(names.code, 0);
+    assert_null(a->reconcile.engine);
+    end_world(w);
+}
+
+/* The kernel's is no process that could be replaced. */
+static void test_an_engine_that_is_no_process(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct err e = ERR_NULL;
+
+    agent_core_poll(a);
+    agent_core_pass(a);
+    now++;
+    assert_int_equal(agent_core_renew_engine(a, &e), ENGINE_E_UNSUPPORTED);
+    assert_int_equal(a->poll.polled_at, now);
+    assert_ptr_equal(a->reconcile.engine, &w->engine.engine);
+    end_world(w);
+}
+
 static void test_the_end_is_begun_once(void **state)
 {
     struct world *w = make_world(state);
     struct agent *a = &w->agent;
     nsec_t ends_at;
 
+    assert_false(a->jobs.is_ending);
     agent_core_finish(a, AGENT_END_LEFT);
     ends_at = a->ends_at;
-    assert_true(a->is_ending && ends_at > now);
+    assert_int_equal(ends_at, now + SEC);
+    assert_true(a->is_ending && a->jobs.is_ending);
     now += SEC;
     agent_core_finish(a, AGENT_END_STOPPED);
     assert_int_equal(a->end, AGENT_END_LEFT);
@@ -425,6 +708,17 @@ int main(void)
             test_an_engine_that_was_changed_by_hand_is_mended, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_another_hub_takes_over, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_a_hub_is_retired, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_the_earliest_deadline, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_what_is_done_when_it_is_due, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_what_somebody_has_done_is_logged, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_a_fault_is_reported_once, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_rates_that_are_not_kept, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_what_is_rendered, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_a_hub_that_has_forgotten, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_it_is_taken_down, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_an_engine_that_is_no_process, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_the_end_is_begun_once, netns_enter, netns_leave),
     };
 

@@ -570,7 +570,7 @@ static void test_where_a_hub_is_in_TLS(void **state)
     hub = hold_a_stream_ready();
     assert_int_equal(hub_set_paths(&w.hubs, paths), 2);
     assert_string_equal(endpoint_format(&paths[0].endpoint, text), "203.0.113.1:51820");
-    hub->transport.transport.choice.kind = TRANSPORT_STREAM;
+    hub->transport.transport.choice.by_stream = true;
     local = hub_transport_io_endpoint(&hub->transport);
     assert_int_equal(hub_set_paths(&w.hubs, paths), 2);
     assert_string_equal(paths[0].node, "hub");
@@ -585,7 +585,7 @@ static void test_a_hub_passes_by_UDP_again(void **state)
 
     (void)netns_need(state);
     hub = hold_a_stream_ready();
-    hub->transport.transport.choice.kind = TRANSPORT_STREAM;
+    hub->transport.transport.choice.by_stream = true;
     for (unsigned i = 0; i < 10 && !hub->has_moved; i++) {
         assert_false(w.actions.pass_at_once);
         w.now += SEC;
@@ -599,7 +599,7 @@ static void test_a_hub_passes_by_UDP_again(void **state)
     assert_true(hub->has_moved);
     assert_true(w.actions.pass_at_once);
     assert_false(w.hubs.items[1]->has_moved);
-    assert_false(hub_transport_is_by_stream(&hub->transport.transport));
+    assert_false(hub->transport.transport.choice.by_stream);
 }
 
 /* The serving hub is heard, and the TLS connection that packets to it go by is broken. */
@@ -618,7 +618,7 @@ static void test_a_serving_hub_that_is_cut(void **state)
     run_all();
     /* No packets go by it as long as UDP is used. */
     assert_ptr_equal(w.hubs.serving, hub);
-    hub->transport.transport.choice.kind = TRANSPORT_STREAM;
+    hub->transport.transport.choice.by_stream = true;
     w.hubs.choose_at = w.now;
     run_all();
     assert_ptr_not_equal(w.hubs.serving, hub);

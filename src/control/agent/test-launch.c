@@ -278,6 +278,12 @@ static void test_as_many_options_as_there_may_be(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* What was not started is not ended. */
+static void test_nothing_to_end(void **state)
+{
+    launch_stop(&(struct launch){.pid = 0});
+}
+
 /* ---- watching -------------------------------------------------------------------------------- */
 
 /* One that fails at its very start would fail again. */
@@ -314,6 +320,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(test_what_is_missing_when_the_time_is_over),
         cmocka_unit_test(test_a_detached_agent),
         cmocka_unit_test(test_as_many_options_as_there_may_be),
+        cmocka_unit_test(test_nothing_to_end),
         cmocka_unit_test(test_an_agent_that_does_not_start),
         cmocka_unit_test(test_an_agent_that_ends_well),
     };

@@ -76,6 +76,7 @@ static struct world {
     struct snapshot snapshot;
     struct reach reach;
     struct node_measure nm;
+    int next_fd; /* the number that the next file gets */
 } w;
 
 static void read_notes(void)
@@ -118,11 +119,20 @@ static void tell(void)
     node_measure_tell(&w.nm, &w.snapshot, &w.reach);
 }
 
+static int next_fd(void)
+{
+    int fd = dup(STDIN_FILENO);
+
+    (void)close(fd);
+    return fd;
+}
+
 static int enter(void **state)
 {
     const struct rlimit memlock = {.rlim_cur = 32768, .rlim_max = 32768};
 
     memset(&w, 0, sizeof(w));
+    w.next_fd = next_fd();
     (void)snprintf(w.dir, sizeof(w.dir), "/tmp/weft-test-measuring.XXXXXX");
     assert_non_null(mkdtemp(w.dir));
     (void)snprintf(w.socket_path, sizeof(w.socket_path), "%s/agent", w.dir);
@@ -142,6 +152,7 @@ static int leave(void **state)
     uv_close((uv_handle_t *)&w.turn, NULL);
     (void)uv_run(&w.loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w.loop), 0);
+    assert_int_equal(next_fd(), w.next_fd);
     snapshot_deinit(&w.snapshot);
     (void)unlink(w.notes_path);
     return rmdir(w.dir);
@@ -301,6 +312,36 @@ static void test_a_process_that_does_not_read(void **state)
     snapshot_deinit(&all);
 }
 
+/* What waited for a process that has ended is not said to the next one, which is told all anew. */
+static void test_a_process_that_ends_unread(void **state)
+{
+    pid_t pid = last_process();
+
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    put_many(3000);
+    tell();
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    wait_for("\"member\"", 3004);
+    node_measure_tell_jobs(&w.nm, 1);
+    wait_for("\"jobs\":1", 1);
+    assert_int_equal(count("process "), 2);
+    assert_int_equal(count("\"config\""), 2);
+    assert_int_equal(count("\"list\""), 1);
+    assert_int_equal(count("\"member\""), 3004);
+}
+
+/* One that ends again is waited for longer; the wait is over, and then it is started. */
+static void test_it_ends_again_and_again(void **state)
+{
+    for (unsigned i = 2; i < 5; i++) {
+        assert_int_equal(kill(last_process(), SIGKILL), 0);
+        wait_for("process ", i);
+        wait_for("\"config\"", i);
+    }
+    node_measure_tell_jobs(&w.nm, 1);
+    wait_for("\"jobs\":1", 1);
+}
+
 static void test_it_ends_with_the_agent(void **state)
 {
     pid_t pid = last_process();
@@ -330,6 +371,8 @@ int main(int argc, char *argv[])
         TEST(test_one_that_has_ended_is_started_again),
         TEST(test_a_list_while_none_runs),
         TEST(test_a_process_that_does_not_read),
+        TEST(test_a_process_that_ends_unread),
+        TEST(test_it_ends_again_and_again),
         TEST(test_it_ends_with_the_agent),
     };
 

@@ -203,6 +203,19 @@ static void prove_to_n3(struct snapshot *s, const struct x25519_secret *secret2,
         hex_decode(json_string_value(json_object_get(proofs, address)), mac, MEASURE_PROOF_MAC));
     json_decref(answer);
 
+    /* Nor does who has that address, and a key that nobody can have. */
+    node_in(s, "n4")->key = (struct x25519_public){.b = {0}};
+    (void)json_object_set_new(asked, "challenges", json_pack("{s:s}", "10.42.0.4", challenge));
+    answer = NULL;
+    assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), 0);
+    assert_int_equal(json_object_size(json_object_get(answer, "proofs")), 0);
+    json_decref(answer);
+    node_in(s, "n4")->key = sample_key(4);
+
+    (void)json_object_set_new(asked, "challenges", json_pack("{s:s}", "10.42.0.x", challenge));
+    assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), -EINVAL);
+    (void)json_object_set_new(asked, "challenges", json_pack("{s:i}", address, 7));
+    assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), -EINVAL);
     (void)json_object_set_new(asked, "challenges", json_pack("{s:s}", address, "0102"));
     assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), -EINVAL);
     (void)json_object_set_new(asked, "challenges", json_array());
@@ -210,6 +223,72 @@ static void prove_to_n3(struct snapshot *s, const struct x25519_secret *secret2,
     (void)json_object_del(asked, "id");
     assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), -EINVAL);
     json_decref(asked);
+}
+
+/* A question that is none, or is about more nodes than an order may be. */
+static void test_what_is_no_question(void **state)
+{
+    static const struct x25519_secret secret2 = {{8, [31] = 0x40}};
+    struct order o = {.kind = ORDER_SESSION, .purpose = "bench", .seconds = 60};
+    struct snapshot s = sample_snapshot(4, 2);
+    json_t *array = json_array();
+    json_t *order = order_encode(&o);
+    json_t *challenges = json_object();
+    json_t *answer = NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(node_measure_prove(&secret2, &s, array, &answer, &e), -EINVAL);
+    assert_string_equal(e.text, "the body is no object with \"id\", \"purpose\", \"seconds\"");
+    for (unsigned i = 0; i < ORDER_NODES_MAX; i++) {
+        char address[IP_ADDR_TEXT_MAX];
+
+        (void)snprintf(address, sizeof(address), "192.0.%u.%u", i / 256, i % 256);
+        (void)json_object_set_new(
+            challenges, address, json_string("01020300000000000000000000000000"));
+    }
+    (void)json_object_set(order, "challenges", challenges);
+    assert_int_equal(node_measure_prove(&secret2, &s, order, &answer, &e), 0);
+    json_decref(answer);
+    (void)json_object_set_new(challenges, "x", json_string(""));
+    assert_int_equal(node_measure_prove(&secret2, &s, order, &answer, &e), -EINVAL);
+    assert_memory_equal(e.text, "\"challenges\" is no object of at most ", 37);
+    json_decref(array);
+    json_decref(order);
+    json_decref(challenges);
+    snapshot_deinit(&s);
+}
+
+/* Of a large network the keys are derived bit by bit: those that are known stay. */
+static void test_keys_of_a_large_network(void **state)
+{
+    enum { N = 300 };
+    static const struct x25519_secret secret2 = {{8, [31] = 0x40}};
+    static struct service_member members[N];
+    struct snapshot s = sample_snapshot(N, 2);
+    struct node_measure nm = {.secret = &secret2};
+    struct reach reach = {.n = 0};
+    static const unsigned expected[] = {128, 256, N - 2, N - 2};
+
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned n = 0;
+
+        assert_int_equal(node_measure_list(&nm, &s, &reach, members, N), N);
+        for (unsigned k = 0; k < N; k++)
+            n += members[k].has_key;
+        assert_int_equal(n, expected[i]);
+        assert_int_equal(nm.n_keys, expected[i]);
+    }
+    /* Of one that has left nothing is kept. */
+    assert_int_equal(snapshot_delete(&s, &node_kind, "n7", NULL), 0);
+    assert_int_equal(node_measure_list(&nm, &s, &reach, members, N), N - 1);
+    assert_int_equal(nm.n_keys, N - 3);
+    for (unsigned k = 0; k < N - 1; k++)
+        assert_int_equal(members[k].has_key,
+            strcmp(members[k].name, "hub") != 0 && strcmp(members[k].name, "n2") != 0);
+    node_measure_stop(&nm);
+    assert_null(nm.keys);
+    assert_int_equal(nm.n_keys, 0);
+    snapshot_deinit(&s);
 }
 
 /* The service of one node takes what the agent of another proves, and not what a third one does. */
@@ -393,6 +472,8 @@ int main(void)
         cmocka_unit_test(test_a_plain_peer_is_suspect_when_it_is_silent),
         cmocka_unit_test(test_members_and_how_they_are_reached),
         cmocka_unit_test(test_orders_are_proven_between_two_nodes),
+        cmocka_unit_test(test_what_is_no_question),
+        cmocka_unit_test(test_keys_of_a_large_network),
         cmocka_unit_test(test_keepalive_for_peers),
         cmocka_unit_test(test_a_result_is_kept_for_the_next_start),
         cmocka_unit_test(test_a_damaged_file_is_left_alone),

@@ -8,12 +8,14 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "agent/meter.h"
 #include "agent/node_report.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
+#include "mesh/render/render.h"
 #include "path/paths.h"
 #include "test/support/sample_mesh.h"
 
@@ -71,6 +73,50 @@ static void test_sent_settles_what_changed(void **state)
     /* The hub was away, and may have forgotten. */
     node_report_on_hub(&nr);
     assert_true(node_report_is_due(&nr, 101 * SEC));
+}
+
+/* Each of what is new makes one due; of what was sent only what was lost is said again. */
+static void test_what_becomes_of_a_report(void **state)
+{
+    struct node_report nr;
+
+    node_report_init(&nr, 7);
+    assert_int_equal(nr.edges.run, 7);
+    assert_false(node_report_has_changes(&nr));
+    nr.edges.has_more = true;
+    assert_true(node_report_has_changes(&nr));
+    assert_int_equal(node_report_within(&nr), 200 * MS);
+    nr.edges.has_more = false;
+    node_report_on_sent(&nr, 100 * SEC);
+    assert_int_equal(nr.sent_at, 100 * SEC);
+    nr.node_reported = json_object();
+    nr.traffic_sent = 9;
+    node_report_on_result(&nr, EDGE_REPORT_LOST);
+    assert_true(nr.edges_changed);
+    assert_null(nr.node_reported);
+    assert_int_equal(nr.traffic_reported, 0);
+    nr.edges_changed = false;
+    node_report_on_result(&nr, EDGE_REPORT_TAKEN);
+    assert_false(nr.edges_changed || nr.is_old_hub);
+    assert_int_equal(nr.traffic_reported, 9);
+    nr.traffic_sent = 0;
+    node_report_on_result(&nr, EDGE_REPORT_TAKEN);
+    assert_int_equal(nr.traffic_reported, 9);
+    nr.edges.has_more = true;
+    node_report_on_result(&nr, EDGE_REPORT_OLD);
+    assert_true(nr.is_old_hub && nr.edges_changed);
+    assert_false(nr.edges.has_more);
+    nr.edges_changed = false;
+    node_report_on_result(&nr, EDGE_REPORT_OLD);
+    assert_false(nr.edges_changed);
+    nr.edges.begins = false;
+    node_report_on_hub(&nr);
+    assert_true(nr.edges.begins);
+    assert_false(nr.is_old_hub);
+    assert_int_equal(nr.sent_at, 0);
+    nr.node_reported = json_object();
+    node_report_deinit(&nr);
+    assert_null(nr.node_reported);
 }
 
 static void test_hostname(void **state)
@@ -153,6 +199,89 @@ static void test_edges(void **state)
     assert_true(json_is_true(json_object_get(edge, "alarm")));
     assert_true(json_is_null(json_object_get(edge, "handshakeAgeSeconds")));
     json_decref(json);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+static void edges_are(struct node_report *nr, const struct world *w, const char *expected)
+{
+    json_t *wanted = json_loads(expected, 0, NULL);
+    json_t *json = node_report_encode(nr, &w->facts);
+    char *text = json_dumps(json_object_get(json, "edges"), JSON_COMPACT);
+
+    assert_non_null(wanted);
+    if (!json_equal(json_object_get(json, "edges"), wanted))
+        fail_msg("%s", text);
+    free(text);
+    json_decref(wanted);
+    json_decref(json);
+    take(nr, nr->is_old_hub ? EDGE_REPORT_OLD : EDGE_REPORT_TAKEN);
+}
+
+/* All that is said of an edge, and that it is said once. */
+static void test_all_of_an_edge(void **state)
+{
+    struct world *w = make_world();
+    struct object edge = sample_edge(2, 3, EDGE_PATH_AUTO);
+    char key[X25519_BASE64_MAX];
+    char text[1024];
+    struct node_report nr;
+
+    (void)x25519_public_format(&w->seen[0].key, key);
+    edge.edge.rate = 20000000;
+    sample_put(&w->snapshot, edge);
+    w->seen[0].endpoint = endpoint("198.51.100.3:51820");
+    node_report_init(&nr, 7);
+    /* Where the engine has it. */
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,"
+        "\"endpoint\":\"198.51.100.3:51820\",\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    edges_are(&nr, w, "{}");
+    /* Where packets go to; a handshake that is later than now is as old as now. */
+    w->reached[0].remote = endpoint("[fe80::7]:4000");
+    w->reached[0].remote.scope = 3;
+    w->seen[0].handshake_at = 101 * SEC;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":0,"
+        "\"endpoint\":\"[fe80::7]:4000\",\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    edges_are(&nr, w, "{}");
+    /* Another key than the pinned one is worse than a rate that is not kept. */
+    w->facts.rates_why = "no such scheduler";
+    (void)snprintf(w->reached[0].why, sizeof(w->reached[0].why), "%s", render_why_key);
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":0,\"endpoint\":\"[fe80::7]:4000\","
+        "\"publicKey\":\"%s\",\"error\":\"%s\"}}",
+        key, render_why_key);
+    edges_are(&nr, w, text);
+    /* It is told of also where nobody ever spoke. */
+    w->observe.n = 0;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":null,"
+        "\"endpoint\":\"[fe80::7]:4000\",\"error\":\"%s\"}}",
+        render_why_key);
+    edges_are(&nr, w, text);
+    w->reached[0].why[0] = '\0';
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":null,"
+        "\"endpoint\":\"[fe80::7]:4000\",\"error\":\"its rate is not kept: no such scheduler\"}}");
+    edges_are(&nr, w, text);
+    /* An older hub knows of none of that. */
+    w->observe.n = 1;
+    w->seen[0].handshake_at = 90 * SEC;
+    nr.is_old_hub = true;
+    edges_are(&nr, w, "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10}}");
     node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);
 }
@@ -377,6 +506,7 @@ static void test_older_hub(void **state)
 
 static void test_applied(void **state)
 {
+    char fault[EDGE_ERROR_MAX + 8] = "";
     struct world *w = make_large_world();
     struct node_report nr;
     json_t *body;
@@ -387,6 +517,16 @@ static void test_applied(void **state)
     body = node_report_encode(&nr, &w->facts);
     assert_int_equal(json_integer_value(get(body, "applied", "revision")), 40);
     assert_string_equal(json_string_value(get(body, "applied", "error")), "no \"weft-wg\" there");
+    json_decref(body);
+    /* As much of it as the hub takes; none where there is none. */
+    memset(fault, 'x', sizeof(fault) - 1);
+    w->facts.fault = fault;
+    body = node_report_encode(&nr, &w->facts);
+    assert_int_equal(strlen(json_string_value(get(body, "applied", "error"))), EDGE_ERROR_MAX);
+    json_decref(body);
+    w->facts.fault = NULL;
+    body = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_object_size(json_object_get(body, "applied")), 1);
     json_decref(body);
     node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);
@@ -429,19 +569,84 @@ static void test_node(void **state)
     snapshot_deinit(&w->snapshot);
 }
 
+/* What moved: number by number, beside few edges, and from the first on to a hub that begins. */
+static void test_what_moved(void **state)
+{
+    struct world *w = make_large_world();
+    struct meter m = {.id = 7, .counters = calloc(1, sizeof(*m.counters)), .has_counters = true};
+    struct observation seen = {.key = sample_key(3), .facts.tx_bytes = 500};
+    struct observe observe = {.items = &seen, .n = 1};
+    struct reach reach = {.n = 0};
+    struct meter_facts moved = {
+        .snapshot = &w->snapshot, .seen = &observe, .reach = &reach, .wall_s = 1790000000};
+    struct node_report nr;
+    json_t *body;
+
+    m.n_counters = 1;
+    m.counters[0] = (struct meter_counter){.key = sample_key(3), .sent = 100};
+    assert_int_equal(meter_look(&m, &moved), 0);
+    assert_true(meter_settle(&m));
+    assert_true(m.seq > 0);
+    w->reach.n = 76;
+    w->facts.meter = &m;
+    node_report_init(&nr, 7);
+    /* Beside so many edges there is no room. */
+    body = node_report_encode(&nr, &w->facts);
+    assert_null(json_object_get(body, "traffic"));
+    assert_true(nr.edges.has_more);
+    json_decref(body);
+    w->reach.n = 75;
+    nr.edges.has_more = false;
+    body = node_report_encode(&nr, &w->facts);
+    assert_non_null(json_object_get(body, "traffic"));
+    assert_false(nr.edges.has_more);
+    assert_int_equal(nr.traffic_sent, m.seq);
+    json_decref(body);
+    take(&nr, EDGE_REPORT_TAKEN);
+    assert_int_equal(nr.traffic_reported, m.seq);
+    /* The hub has all of it. */
+    body = node_report_encode(&nr, &w->facts);
+    assert_null(json_object_get(body, "traffic"));
+    assert_int_equal(nr.traffic_sent, 0);
+    json_decref(body);
+    take(&nr, EDGE_REPORT_TAKEN);
+    assert_int_equal(nr.traffic_reported, m.seq);
+    /* One that begins has none of it; an older one takes none. */
+    node_report_on_hub(&nr);
+    body = node_report_encode(&nr, &w->facts);
+    assert_non_null(json_object_get(body, "traffic"));
+    json_decref(body);
+    nr.traffic_reported = 0;
+    nr.is_old_hub = true;
+    body = node_report_encode(&nr, &w->facts);
+    assert_null(json_object_get(body, "traffic"));
+    json_decref(body);
+    nr.is_old_hub = false;
+    w->facts.meter = NULL;
+    body = node_report_encode(&nr, &w->facts);
+    assert_null(json_object_get(body, "traffic"));
+    json_decref(body);
+    meter_deinit(&m);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_when_it_is_due),
         cmocka_unit_test(test_sent_settles_what_changed),
+        cmocka_unit_test(test_what_becomes_of_a_report),
         cmocka_unit_test(test_hostname),
         cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_all_of_an_edge),
         cmocka_unit_test(test_a_rate_that_is_not_kept),
         cmocka_unit_test(test_thousands_of_edges),
         cmocka_unit_test(test_what_is_lost),
         cmocka_unit_test(test_older_hub),
         cmocka_unit_test(test_applied),
         cmocka_unit_test(test_node),
+        cmocka_unit_test(test_what_moved),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,6 @@ static void take_node(struct report *held, struct report *given)
     replace(&held->fabric, &given->fabric);
     held->routes = given->routes;
     held->machine = given->machine;
-    held->has_node = true;
 }
 
 bool reports_owns(const struct model_node *node, const struct report *report, struct err *e)

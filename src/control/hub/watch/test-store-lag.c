@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/watch/reports.h"
 #include "hub/watch/view.h"
 #include "store/store_backend.h"
 #include "test/support/sample_hub.h"
@@ -36,6 +37,19 @@ static uint64_t count(enum edge_event_kind kind)
     return hub.hub->reports.events.counts[kind];
 }
 
+/* The network's last event is of that type, about the hub, and says so. */
+static void expect_last(const char *type, const char *text)
+{
+    json_t *list = edge_events_encode(&hub.hub->reports.events, "default");
+    const json_t *last = json_array_get(list, json_array_size(list) - 1);
+
+    assert_string_equal(json_string_value(json_object_get(last, "type")), type);
+    assert_string_equal(json_string_value(json_object_get(last, "object")), hub.hub->model.self);
+    assert_int_equal(json_integer_value(json_object_get(last, "time")), 1000);
+    assert_string_equal(json_string_value(json_object_get(last, "text")), text);
+    json_decref(list);
+}
+
 static void tick(nsec_t now)
 {
     store_lag_tick(&hub.hub->reports, now, 1000);
@@ -53,11 +67,14 @@ static void test_told_once(void **state)
     tick(now + STORE_LAG_MAX + NSEC_PER_SEC);
     tick(now + STORE_LAG_MAX + 2 * NSEC_PER_SEC);
     assert_int_equal(count(EDGE_EVENT_STORE_BEHIND), 1);
+    expect_last("StoreBehind", "the store has not said for 11 s what has changed; nodes are told "
+                               "what was true before");
     assert_int_equal(count(EDGE_EVENT_STORE_AGAIN), 0);
     store__count_relist(s);
     store__set_current(s, now + 2 * STORE_LAG_MAX);
     tick(now + 2 * STORE_LAG_MAX);
     assert_int_equal(count(EDGE_EVENT_STORE_AGAIN), 1);
+    expect_last("StoreAgain", "it is known again what has changed in the store");
     assert_int_equal(store_lag(s, now).n_relists, 1);
 }
 
@@ -137,11 +154,13 @@ static void test_a_full_store(void **state)
     assert_string_equal(err_text(store_refusal(s).why), "no space left");
     tick(now);
     assert_false(list_is_empty(&hub.hub->reports.unsaved));
+    assert_true(hub.hub->reports.is_refusing);
     is_full = false;
     assert_true(is_refused_at(now + STORE_REFUSAL_HOLD - 1));
     assert_false(is_refused_at(now + STORE_REFUSAL_HOLD));
     assert_int_equal(store_refusal(s).n, 1);
     tick(now + STORE_REFUSAL_HOLD);
+    assert_false(hub.hub->reports.is_refusing);
     s->ops = usual;
 }
 

@@ -86,12 +86,22 @@ static void test_gathering(void **state)
     assert_string_equal(f->ops[0].key, "a");
     assert_string_equal(f->ops[0].value, "3");
     assert_string_equal(f->ops[1].key, "b");
+    assert_int_equal(f->ops[1].kind, STORE_OP_PUT);
+    assert_int_equal(f->ops[1].expect, STORE_EXPECT_ANY);
+    assert_true(f->ops[1].is_unwatched);
+    assert_int_equal(f->q.bytes, 2);
+    assert_int_equal(f->q.sent_at, T0 + 20 * MS);
     /* One commit at a time. */
     put(f, "c", NULL, T0 + 21 * MS);
     assert_int_equal(due(f), NSEC_NEVER);
     assert_false(change_queue_is_empty(&f->q));
     change_queue_settle(&f->q, &f->pace, 0, T0 + 22 * MS);
+    assert_int_equal(f->q.ended_at, T0 + 22 * MS);
+    assert_int_equal(f->q.cost, 2 * MS);
+    assert_int_equal(f->q.sent_at, 0);
     change_queue_resume(&f->q, T0 + 22 * MS);
+    /* It was to be committed 20 ms after it came. */
+    assert_int_equal(due(f), T0 + 41 * MS);
     assert_int_equal(send(f, due(f)), 1);
     assert_int_equal(f->ops[0].kind, STORE_OP_DELETE);
     change_queue_settle(&f->q, &f->pace, 0, T0 + 90 * MS);
@@ -122,6 +132,45 @@ static void test_pauses(void **state)
     change_queue_sync(&other, 8, T0 + 31 * MS);
     assert_true(change_queue_due(&other, &f->pace) <= T0 + 31 * MS);
     change_queue_deinit(&other);
+}
+
+/* What is left of a commit is planned when that has ended: soon where somebody waits. */
+static void test_resuming(void **state)
+{
+    struct fixture *f = *state;
+
+    change_queue_resume(&f->q, T0);
+    assert_int_equal(due(f), NSEC_NEVER);
+    f->pace.batch = 1;
+    put(f, "a", "1", T0);
+    put(f, "b", "1", T0);
+    put(f, "c", "1", T0);
+    commit(f, 0, T0, 10 * MS);
+    assert_int_equal(due(f), NSEC_NEVER);
+    change_queue_resume(&f->q, T0 + 10 * MS);
+    assert_int_equal(due(f), T0 + 70 * MS);
+    change_queue_sync(&f->q, 1, T0 + 10 * MS);
+    f->q.due_at = NSEC_NEVER;
+    f->pace.batch = 1;
+    commit(f, 0, T0 + 20 * MS, 10 * MS);
+    change_queue_resume(&f->q, T0 + 40 * MS);
+    assert_int_equal(due(f), T0 + 50 * MS);
+}
+
+/* A newer change in the place of one that failed is what those wait for who asked before it. */
+static void test_who_waits_for_what_failed(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "a", "1", T0);
+    change_queue_sync(&f->q, 1, T0);
+    assert_int_equal(send(f, T0), 1);
+    put(f, "a", "2", T0);
+    change_queue_settle(&f->q, &f->pace, -EIO, T0 + MS);
+    assert_int_equal(change_queue_count(&f->q), 1);
+    assert_int_equal(saved(f, 0), 0);
+    commit(f, 0, T0 + NSEC_PER_SEC, MS);
+    assert_int_equal(saved(f, 0), 1);
 }
 
 /* What has failed is tried again a second later, in its order; a newer change takes its place. */
@@ -245,6 +294,45 @@ static void test_batches(void **state)
     free(text);
 }
 
+/* By what one commit cost, and how much of what it might have was in it. */
+static void test_how_large_the_next_ones_are(void **state)
+{
+    static const struct {
+        unsigned n;
+        nsec_t cost;
+        size_t batch;
+    } cases[] = {
+        {64, 12 * MS + 1, 32},
+        {64, 12 * MS, 64},
+        {64, 6 * MS, 64},
+        {64, 6 * MS - 1, 128},
+        {32, MS, 128},
+        {31, MS, 64},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        f->pace = (struct change_pace)CHANGE_PACE_INIT;
+        put_many(f, cases[i].n, "1", T0);
+        commit(f, 0, T0, cases[i].cost);
+        assert_int_equal(f->pace.batch, cases[i].batch);
+        assert_int_equal(f->pace.free_at, T0 + 2 * cases[i].cost);
+    }
+}
+
+/* Just as many bytes as there may be do not end a commit. */
+static void test_bytes_of_a_commit(void **state)
+{
+    struct fixture *f = *state;
+    char text[2049];
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    f->pace.batch = 4;
+    put_many(f, 4, text, T0);
+    assert_int_equal(send(f, T0), 3);
+}
+
 /* Beyond so many changes, or bytes, there is no room. */
 static void test_room(void **state)
 {
@@ -273,6 +361,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_gathering, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pauses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_resuming, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_waits_for_what_failed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_how_large_the_next_ones_are, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bytes_of_a_commit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_forgetting, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_syncs, set_up, tear_down),

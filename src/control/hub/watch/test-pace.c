@@ -247,6 +247,24 @@ static void test_due(void **state)
     assert_int_equal(watch_due(w, now + WATCH_RUSH_GAP / 2), now + WATCH_RUSH_MAX);
     w->pace.n_sent = 1;
     assert_int_equal(watch_due(w, now + 2 * WATCH_RUSH_GAP), alone);
+    /* Just that long between two is one yet. */
+    watch_tell_newcomer(w, audience_node("b"), now);
+    watch_tell_newcomer(w, audience_node("c"), now + WATCH_RUSH_GAP);
+    assert_true(w->pace.is_rush);
+    assert_int_equal(w->pace.newcomer_at, now + WATCH_RUSH_GAP);
+    assert_int_equal(
+        watch_due(w, now + 2 * WATCH_RUSH_GAP), now + WATCH_PATIENCE * 10000 * WATCH_COST);
+    assert_int_equal(watch_due(w, now + 2 * WATCH_RUSH_GAP + 1), alone);
+    watch_tell_newcomer(w, audience_node("b"), now + 2 * WATCH_RUSH_GAP + 1);
+    assert_false(w->pace.is_rush);
+    /* When nodes were told of last is noted, and how many; not when others were. */
+    watch_tell_rekeyed(w, audience_node("b"), now + 7);
+    assert_int_equal(w->pace.sent_at, now + 7);
+    assert_int_equal(w->pace.n_sent, 3);
+    assert_int_equal(w->n_pending, 0);
+    watch_tell_object(w, audience_network(), &audience_network()->watched->change, &network_kind,
+        "default", now + 8);
+    assert_int_equal(w->pace.sent_at, now + 7);
     w->n = 0;
 }
 

@@ -66,6 +66,16 @@ static void test_runs(void **state)
     assert_true(runs_hold(&runs, 13, 1));
 }
 
+/* From which revision the next run was, the bound included; what is no revision bounds nothing. */
+static void test_bounds_of_runs(void **state)
+{
+    put("runs/hub", "[[5,1],[6,0],[7,-1]]");
+    begin(9);
+    assert_true(runs_hold(&runs, 5, 0));
+    assert_false(runs_hold(&runs, 5, 1));
+    assert_false(runs_hold(&runs, 6, 0));
+}
+
 /* What the store has there is somebody else's, or damaged: nothing is known of earlier runs. */
 static void test_what_is_no_list(void **state)
 {
@@ -83,6 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_runs, enter, leave),
+        cmocka_unit_test_setup_teardown(test_bounds_of_runs, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_no_list, enter, leave),
     };
 

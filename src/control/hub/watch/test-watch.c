@@ -58,6 +58,61 @@ static void test_heartbeat_when_nothing_else_is_said(void **state)
     audience_end(s);
 }
 
+/* Those that are due together are sent one text. */
+static void test_heartbeats_are_one_text(void **state)
+{
+    struct stream *a = audience_open("a");
+    struct stream *b = audience_open("b");
+
+    audience_hub.now += WATCH_HEARTBEAT - 1;
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    assert_int_equal(a->n, 0);
+    audience_hub.now++;
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    assert_int_equal(a->n, 1);
+    assert_ptr_equal(a->queue[a->first], b->queue[b->first]);
+    audience_end(a);
+    audience_end(b);
+}
+
+/* Whose connection does not take its snapshot for a minute has it ended. */
+static void test_a_snapshot_that_is_not_taken(void **state)
+{
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct stream *s = watch_open(
+        w, audience_node("a"), WATCH_HEARTBEAT_SLOW, &audience_nothing, audience_hub.now);
+
+    watch_turn(w, audience_hub.now);
+    s->on_drained(s, audience_hub.now);
+    assert_int_equal(w->n_sending, 1);
+    watch_tick(w, audience_hub.now + WATCH_SNAPSHOT_WITHIN);
+    assert_false(s->aborted);
+    watch_tick(w, audience_hub.now + WATCH_SNAPSHOT_WITHIN + 1);
+    assert_true(s->aborted);
+    audience_end(s);
+    assert_int_equal(w->n_sending, 0);
+}
+
+/* What nobody has read from one second to the next is forgotten. */
+static void test_texts_that_nobody_reads(void **state)
+{
+    struct watched_network *net = audience_network()->watched;
+    struct stream *s = audience_open("a");
+    unsigned n[3] = {0};
+
+    audience_add("d");
+    (void)audience_take(s);
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned k = 0; k < WATCHED_TEXTS; k++)
+            n[i] += net->texts[k].line != NULL;
+        watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    }
+    assert_true(n[0] > 0);
+    assert_int_equal(n[1], n[0]);
+    assert_int_equal(n[2], 0);
+    audience_end(s);
+}
+
 /* Of a hub with many watches they come slower, to those that accept it. */
 static void test_slow_heartbeats(void **state)
 {
@@ -68,6 +123,11 @@ static void test_slow_heartbeats(void **state)
     const char *text;
 
     (void)audience_take(old);
+    (void)audience_take(old);
+    w->n = WATCH_MANY;
+    audience_hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, audience_hub.now);
+    assert_int_equal(audience_count(audience_take(s), "next"), 0);
     (void)audience_take(old);
     w->n = WATCH_MANY + 1;
     audience_hub.now += WATCH_HEARTBEAT;
@@ -97,12 +157,27 @@ static void test_slow_heartbeats(void **state)
     audience_end(old);
 }
 
+static unsigned n_checks;
+
+static void count_check(struct stream *s)
+{
+    n_checks++;
+}
+
+/* Those that there are are asked before whether their connections are still there. */
 static void test_third_watch_ends_the_first(void **state)
 {
     struct stream *s[3];
 
-    for (unsigned i = 0; i < 3; i++)
+    n_checks = 0;
+    for (unsigned i = 0; i < 3; i++) {
         s[i] = audience_open("a");
+        s[i]->check = count_check;
+        assert_int_equal(n_checks, i == 2 ? 3 : i);
+    }
+    audience_add("d");
+    assert_string_equal(audience_take(s[0]), "");
+    assert_int_equal(audience_count(audience_take(s[1]), "put"), 1);
     assert_true(s[0]->aborted);
     assert_false(s[1]->aborted || s[2]->aborted);
     assert_true(watch_is_open(audience_node("a")));
@@ -163,6 +238,8 @@ static void test_status_that_changes_all_the_time(void **state)
         n += audience_count(audience_take(s), "\n");
     }
     assert_int_equal(n, WATCH_STATUS_BURST);
+    assert_int_equal(watch_due(&audience_hub.hub->watcher, audience_hub.now),
+        audience_hub.now + WATCH_STATUS_EACH);
     watch_tick(&audience_hub.hub->watcher, audience_hub.now);
     assert_int_equal(audience_count(audience_take(s), "publicKey"), 0);
     audience_hub.now += WATCH_STATUS_EACH;
@@ -183,6 +260,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_heartbeat_when_nothing_else_is_said, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_slow_heartbeats, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_heartbeats_are_one_text, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_a_snapshot_that_is_not_taken, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_texts_that_nobody_reads, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_third_watch_ends_the_first, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(

@@ -343,7 +343,6 @@ static void tell_all(struct watcher *w, nsec_t now)
         w->pace.n_sent = w->n_pending;
     }
     w->n_pending = 0;
-    w->held_until = 0;
 }
 
 static void add_node(struct watcher *w, const struct model_node *node)

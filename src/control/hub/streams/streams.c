@@ -86,7 +86,6 @@ int stun_port_new(
 
     if (!sp)
         return err_set(e, r, "no memory for a STUN port");
-    sp->sockets = (struct udp_sockets)UDP_SOCKETS_NULL;
     ratelimit_init(&sp->longer, STUN_LIMIT_EACH, STUN_LIMIT_BURST, seed);
     r = udp_inbox_init(&sp->inbox);
     if (r == 0)
@@ -162,7 +161,6 @@ static void forget(struct stream_end *e)
     e->s->tx_bytes += e->pump.tx_bytes;
     list_remove(&e->link);
     list_remove(&e->of_node);
-    e->node = NULL;
     if (!e->is_open) {
         stream_pump_close(&e->pump);
         free(e);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -36,6 +37,17 @@ static struct {
     unsigned n_opened;       /* calls of on_open() */
     struct endpoint at;      /* its last one's */
 } w;
+
+/* The lowest descriptor that was free before the test. */
+static int lowest_free;
+
+static int find_lowest_free(void)
+{
+    int fd = dup(0);
+
+    (void)close(fd);
+    return fd;
+}
 
 static void on_open(void *ctx, const struct model_node *node, const struct endpoint *ep)
 {
@@ -70,8 +82,10 @@ static int enter(void **state)
     const struct server_config config = {.loop = &w.loop, .routes = rows};
     struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(sin);
-    int r = audience_enter(state);
+    int r;
 
+    lowest_free = find_lowest_free();
+    r = audience_enter(state);
     memset(&w, 0, sizeof(w));
     assert_int_equal(uv_loop_init(&w.loop), 0);
     (void)snprintf(w.path, sizeof(w.path), "%s/streams.sock", audience_hub.dir);
@@ -100,7 +114,9 @@ static int leave(void **state)
     (void)unlink(w.path);
     (void)close(w.udp);
     assert_int_equal(uv_loop_close(&w.loop), 0);
-    return audience_leave(state);
+    assert_int_equal(audience_leave(state), 0);
+    assert_int_equal(find_lowest_free(), lowest_free);
+    return 0;
 }
 
 static void turn(void)
@@ -292,6 +308,34 @@ static void test_a_connection_that_is_slow(void **state)
     (void)close(fd);
 }
 
+/* What the connection did not take is sent when it does, though nothing comes after it. */
+static void test_the_last_datagram_waits(void **state)
+{
+    enum { N = 1000, LEN = 1400 };
+    uint8_t got[LEN + 2] = {0};
+    int fd = open_stream();
+    size_t n_read = 0;
+    int there = 0;
+    unsigned n = 0;
+
+    while (n < N && there == (int)(n * sizeof(got))) {
+        send_datagram(&w.at, got, LEN);
+        n++;
+        turn();
+        assert_int_equal(ioctl(fd, FIONREAD, &there), 0);
+    }
+    assert_true(n < N);
+    for (unsigned i = 0; i < 100000 && n_read < n * sizeof(got); i++) {
+        ssize_t r = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+
+        n_read += r > 0 ? (size_t)r : 0;
+        if (r <= 0)
+            (void)uv_run(&w.loop, UV_RUN_NOWAIT);
+    }
+    assert_int_equal(n_read, n * sizeof(got));
+    (void)close(fd);
+}
+
 static void test_where_a_member_is(void **state)
 {
     struct endpoint other = {.addr = ip_addr_v4((const uint8_t[4]){127, 86, 0, 0}), .port = 1};
@@ -438,6 +482,7 @@ static void test_too_many_in_all(void **state)
     streams_tick(&w.streams, clock_now() + 2 * STREAMS_IDLE);
     streams_end_node(w.node);
     assert_int_equal(w.streams.n, STREAMS_MAX);
+    assert_true(list_is_empty(&w.node->served->streams));
     assert_false(streams_far_end(w.node, &w.at, &far));
     rs.upgrade->on_closed(rs.upgrade);
     assert_int_equal(w.streams.n, STREAMS_MAX - 1);
@@ -462,6 +507,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_datagrams_both_ways, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_connection_that_is_slow, enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_last_datagram_waits, enter, leave),
         cmocka_unit_test_setup_teardown(test_where_a_member_is, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_no_frame, enter, leave),
         cmocka_unit_test_setup_teardown(test_too_many_of_a_node, enter, leave),

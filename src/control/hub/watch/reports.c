@@ -174,7 +174,7 @@ static bool take_part(struct reports *s, const struct model_node *node, struct e
             b->fell_at = 0;
         tell_said(s, node, part->peer, a, b, at);
         /* Its handshake may be at another time. */
-        is_other |= a->path != b->path || a->is_alarm != b->is_alarm || a->fell_at != b->fell_at ||
+        is_other |= a->path != b->path || a->is_alarm != b->is_alarm ||
                     !report_is_same_text(a->error, b->error) ||
                     !endpoint_equal(&a->endpoint, &b->endpoint) ||
                     !x25519_public_equal(&a->key, &b->key);

@@ -174,6 +174,15 @@ static void test_what_is_held(void **state)
     assert_int_equal(reports.n_parts, 1);
     assert_string_equal(a->heard.report.engine, "e");
     assert_string_equal(a->heard.report.error, "x");
+    /* Of edges so many are kept in all. */
+    reports.n_parts = REPORTS_PARTS_MAX - 2;
+    (void)say("b", "{'edges':{'a':{}}}");
+    (void)say("b", "{'edges':{'a':{},'c':{}}}");
+    assert_int_equal(reports.n_parts, REPORTS_PARTS_MAX);
+    assert_int_equal(reports.n_parts_left_out, 0);
+    (void)say("c", "{'edges':{'a':{}}}");
+    assert_int_equal(reports.n_parts_left_out, 1);
+    assert_int_equal(reported("c")->heard.report.edges.n, 0);
     /* What is missing between two reports has the writer begin anew, and nothing is taken of it. */
     assert_int_equal(
         say("a", "{'owner':'probe/a','run':5,'number':3,'edges':{'b':null}}"), REPORTS_AGAIN);
@@ -236,18 +245,23 @@ static void test_events_of_probes(void **state)
 /* Two runs in turn are two machines; once one of them is not heard any more, that is over. */
 static void test_events_of_copies(void **state)
 {
+    char why[COPIES_TEXT_MAX];
+    char expected[COPIES_TEXT_MAX + 64];
+
     for (unsigned i = 0; i < 4; i++)
         (void)say("a", i % 2 == 0 ? "{'run':5,'number':1,'begins':true}"
                                   : "{'run':6,'number':1,'begins':true}");
     assert_int_equal(reports.events.counts[EDGE_EVENT_COPIED], 1);
     assert_true(reported("a")->had_copies);
-    edge_events_deinit(&reports.events);
+    copies_explain(&reported("a")->copies, why);
+    (void)snprintf(expected, sizeof(expected), "NodeCopied a: %s at 0\n", why);
+    expect_events(expected);
     reports_look(&reports, now, wall_s);
     wall_s += COPIES_FORGET_S;
     now += COPIES_FORGET_S * NSEC_PER_SEC;
     reports_look(&reports, now, wall_s);
     assert_false(reported("a")->had_copies);
-    assert_int_equal(reports.events.counts[EDGE_EVENT_COPIED_NO_MORE], 1);
+    expect_events("NodeCopiedNoMore a: it is one machine again at 600\n");
     /* A probe's runs are its own. */
     for (unsigned i = 0; i < 4; i++)
         (void)say("b", i % 2 == 0 ? "{'owner':'probe/b','run':5,'number':1,'begins':true}"
@@ -296,11 +310,12 @@ static void test_silent_agents(void **state)
     audience_node("a")->spec.stock = false;
     reports_look(&reports, now, wall_s);
     (void)say("a", "{'applied':{'revision':1},'edges':{'b':{}}}");
+    (void)say("a", "{'owner':'probe/a','edges':{'b':{},'c':{}}}");
     reports.n_parts = 7;
     look_after(9);
     assert_int_equal(reports.n_parts, 7);
     look_after(EDGE_SILENT_AFTER - 10);
-    assert_int_equal(reports.n_parts, 1);
+    assert_int_equal(reports.n_parts, 3);
     expect_events("");
     look_after(1);
     expect_events("");
@@ -563,6 +578,10 @@ static void test_a_store_is_tried(void **state)
     reports_try_store(&reports);
     assert_true(own->is_unsaved);
     flush();
+    /* Without a network there is none. */
+    reports_init(&reports, &(struct model){.self = "hub"});
+    reports_try_store(&reports);
+    assert_true(list_is_empty(&reports.unsaved));
 }
 
 /* ---- as administrators see it ---------------------------------------------------------------- */

@@ -166,10 +166,8 @@ int job_ports_open(struct job_ports *p, const char *interface, bool has_own,
 void job_ports_close(struct job_ports *p)
 {
     /* Closed at once: another network may want the address in this same turn of the loop. */
-    for (unsigned i = 0; i < JOB_PORTS_MAX; i++) {
+    for (unsigned i = 0; i < JOB_PORTS_MAX; i++)
         closep(&p->fds[i]);
-        p->fds[i] = -1;
-    }
 }
 
 /* ---- a job's blobs: the index and the changes together --------------------------------------- */

@@ -31,6 +31,12 @@
  * header on, in host order; a packet that is too short ends them with 0.
  */
 
+/* What the queue depends on. */
+enum tun_steer_by {
+    TUN_STEER_FLOWS,
+    TUN_STEER_CLASSES, /* and flows */
+};
+
 /* Where tun_steer_prepare() has left each program's descriptor. */
 static const char *const variables[] = {
     [TUN_STEER_FLOWS] = "WEFT_STEER_FD",

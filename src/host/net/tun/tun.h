@@ -25,22 +25,17 @@ struct offloads;
  * which depends on its addresses, protocol and ports.
  */
 
-/** What the queue depends on. */
-enum tun_steer_by {
-    TUN_STEER_FLOWS,
-    /*
-     * On the flow, and on the class, which is the queue's number modulo 4 where the number of
-     * queues is a multiple of that. The class is told by the DSCP (the names are of RFC 4594, and
-     * RFC 8622 for LE):
-     *   0  control   CS5 to CS7, EF, VA
-     *   1  priority  CS2 to CS4, AF2x to AF4x
-     *   2  normal    the default, and whatever else has precedence 0
-     *   3  bulk      LE, CS1, AF1x
-     */
-    TUN_STEER_CLASSES,
-};
+/*
+ * After tun_set_classes() the queue depends on the flow and on the class, which is the queue's
+ * number modulo 4 where the number of queues is a multiple of that. The class is told by the DSCP
+ * (the names are of RFC 4594, and RFC 8622 for LE):
+ *   0  control   CS5 to CS7, EF, VA
+ *   1  priority  CS2 to CS4, AF2x to AF4x
+ *   2  normal    the default, and whatever else has precedence 0
+ *   3  bulk      LE, CS1, AF1x
+ */
 
-/** Classes of TUN_STEER_CLASSES. */
+/** How many classes. */
 #define TUN_STEER_N_CLASSES 4
 
 /**
@@ -129,7 +124,7 @@ int tun_set_queue_len(const struct tun *t, unsigned n_frames);
 /**
  * tun_set_classes() - does a packet's queue depend on its class, too?
  *
- * Then the queues of one reader are of class 0 to 3 in turn: see TUN_STEER_CLASSES. Flows may be
+ * Then the queues of one reader are of class 0 to 3 in turn: see above. Flows may be
  * reordered once when it changes.
  *
  * Return: 0; -EOPNOTSUPP: a reader has one queue only; or another negative errno. After a failure

@@ -9,6 +9,40 @@
 #include "base/containers.h"
 #include "base/err.h"
 
+/* ==== quotas ================================================================================= */
+
+bool rdzv_quota_has(const struct rdzv_quota *q, size_t bytes, size_t entries)
+{
+    for (; q; q = q->parent)
+        if (q->bytes + bytes > q->bytes_max || q->entries + entries > q->entries_max)
+            return false;
+    return true;
+}
+
+void rdzv_quota_take(struct rdzv_quota *q, size_t bytes, size_t entries)
+{
+    for (; q; q = q->parent) {
+        q->bytes += bytes;
+        q->entries += entries;
+    }
+}
+
+void rdzv_quota_give(struct rdzv_quota *q, size_t bytes, size_t entries)
+{
+    for (; q; q = q->parent) {
+        q->bytes -= bytes;
+        q->entries -= entries;
+    }
+}
+
+void rdzv_quota_refuse(struct rdzv_quota *q, const char *which)
+{
+    for (; q; q = q->parent) {
+        q->n_refused++;
+        q->last_refusal = which;
+    }
+}
+
 /* ==== bytes that a store and its answers share =============================================== */
 
 struct rdzv_buf *rdzv_buf_load(struct rdzv_quota *quota, size_t cap)

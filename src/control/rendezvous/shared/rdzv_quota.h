@@ -63,40 +63,16 @@ struct rdzv_quota {
 };
 
 /** rdzv_quota_has() - is there room for @bytes more in @entries more? */
-static inline bool rdzv_quota_has(const struct rdzv_quota *q, size_t bytes, size_t entries)
-{
-    for (; q; q = q->parent)
-        if (q->bytes + bytes > q->bytes_max || q->entries + entries > q->entries_max)
-            return false;
-    return true;
-}
+bool rdzv_quota_has(const struct rdzv_quota *q, size_t bytes, size_t entries);
 
 /** rdzv_quota_take() - @bytes and @entries are in use now, even if there was no room (a load). */
-static inline void rdzv_quota_take(struct rdzv_quota *q, size_t bytes, size_t entries)
-{
-    for (; q; q = q->parent) {
-        q->bytes += bytes;
-        q->entries += entries;
-    }
-}
+void rdzv_quota_take(struct rdzv_quota *q, size_t bytes, size_t entries);
 
 /** rdzv_quota_give() - @bytes and @entries are not in use any more. */
-static inline void rdzv_quota_give(struct rdzv_quota *q, size_t bytes, size_t entries)
-{
-    for (; q; q = q->parent) {
-        q->bytes -= bytes;
-        q->entries -= entries;
-    }
-}
+void rdzv_quota_give(struct rdzv_quota *q, size_t bytes, size_t entries);
 
 /** rdzv_quota_refuse() - a request was over a limit; @which: in words, a constant. */
-static inline void rdzv_quota_refuse(struct rdzv_quota *q, const char *which)
-{
-    for (; q; q = q->parent) {
-        q->n_refused++;
-        q->last_refusal = which;
-    }
-}
+void rdzv_quota_refuse(struct rdzv_quota *q, const char *which);
 
 /*
  * Bytes that a store and the answers to many clients share. Sans-I/O.

@@ -275,6 +275,14 @@ void tcpstore_entry_remove(struct tcpstore_server *ts, struct tcpstore_entry *en
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
+/* An item of a queue. */
+struct tcpstore_item {
+    struct list link;       /* in its entry's queue */
+    uint64_t number;        /* in the order of pushing, over all queues */
+    struct rdzv_buf *value; /* counted */
+    size_t saved;           /* length of its blob */
+};
+
 /* Appends an item to a queue; @value is taken. NULL: no memory. */
 static struct tcpstore_item *add_item(
     struct tcpstore_server *ts, struct tcpstore_entry *en, uint64_t number, struct rdzv_buf *value)

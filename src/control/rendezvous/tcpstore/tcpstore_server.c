@@ -206,6 +206,14 @@ static void answer_value(
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
+/* A client that waits for a key, or watches it. */
+struct tcpstore_wait {
+    struct list of_client;          /* in the client's list */
+    struct list of_entry;           /* in the entry's list */
+    struct tcpstore_client *client; /* pins */
+    struct tcpstore_entry *entry;   /* pins */
+};
+
 /* Takes it out of its lists and frees it. Its entry stays. */
 static void wait_unlink(struct tcpstore_server *ts, struct tcpstore_wait *w)
 {

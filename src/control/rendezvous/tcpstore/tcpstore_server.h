@@ -147,22 +147,6 @@ struct tcpstore_entry {
     size_t saved;           /* length of its blob; 0: there is none */
 };
 
-/** An item of a queue. */
-struct tcpstore_item {
-    struct list link;       /* in its entry's queue */
-    uint64_t number;        /* in the order of pushing, over all queues */
-    struct rdzv_buf *value; /* counted */
-    size_t saved;           /* length of its blob */
-};
-
-/** A client that waits for a key, or watches it. */
-struct tcpstore_wait {
-    struct list of_client;          /* in the client's list */
-    struct list of_entry;           /* in the entry's list */
-    struct tcpstore_client *client; /* pins */
-    struct tcpstore_entry *entry;   /* pins */
-};
-
 /** tcpstore_entry_find() - lends the entry of a key; NULL: there is none. */
 struct tcpstore_entry *tcpstore_entry_find(
     const struct tcpstore_server *ts, struct tcpstore_bytes key);

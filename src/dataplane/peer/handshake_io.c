@@ -1,5 +1,5 @@
-/* handshake_io.c - see handshake_io.h. */
-#include "peer/handshake_io.h"
+/* handshake_io.c - see peer.h. */
+#include "peer/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "base/secret.h"
 #include "os/clock.h"
 #include "os/log.h"
-#include "peer/peer.h"
 #include "peer/relay_device.h"
 #include "peer/sender.h"
 #include "shared/device_state.h"

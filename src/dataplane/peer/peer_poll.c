@@ -10,7 +10,6 @@
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
-#include "peer/handshake_io.h"
 #include "peer/relay_device.h"
 #include "peer/sender.h"
 #include "shared/device_state.h"

@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "os/clock.h"
 #include "os/log.h"
-#include "peer/handshake_io.h"
 #include "peer/peer.h"
 #include "peer/relay_device.h"
 #include "peer/sender.h"

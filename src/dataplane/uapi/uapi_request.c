@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/log.h"
-#include "peer/handshake_io.h"
 #include "peer/peer.h"
 #include "peer/relay_device.h"
 #include "port/device_config.h"

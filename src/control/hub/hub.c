@@ -16,7 +16,6 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "hub/handlers/access.h"
 #include "hub/handlers/handlers.h"
 #include "hub/hub_internal.h"
 #include "hub/networks/backup.h"

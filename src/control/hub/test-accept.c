@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "hub/handlers/access.h"
+#include "hub/handlers/handlers.h"
 #include "hub/networks/networks.h"
 #include "os/clock.h"
 #include "store/store.h"

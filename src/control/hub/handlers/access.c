@@ -1,5 +1,5 @@
-/* access.c - see access.h. */
-#include "access.h"
+/* access.c - see handlers.h. */
+#include "hub/handlers/handlers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "hub/audit/audit.h"
 #include "hub/enrol/admin_tokens.h"
-#include "hub/handlers/handlers.h"
 #include "hub/model/model.h"
 #include "os/clock.h"
 

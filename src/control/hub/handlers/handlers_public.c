@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "hub/enrol/enrol.h"
-#include "hub/handlers/access.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
 #include "hub/model/model.h"

@@ -9,7 +9,7 @@
 
 #include "api/content/token.h"
 #include "hub/enrol/admin_tokens.h"
-#include "hub/handlers/access.h"
+#include "hub/handlers/handlers.h"
 #include "test/support/sample_hub.h"
 
 static void make(struct sample_hub *s, const char *name)

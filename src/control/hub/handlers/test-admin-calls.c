@@ -14,7 +14,6 @@
 #include "api/content/token.h"
 #include "api/server/server.h"
 #include "base/err.h"
-#include "hub/handlers/access.h"
 #include "hub/handlers/handlers.h"
 #include "hub/record/record.h"
 #include "mesh/object/object.h"

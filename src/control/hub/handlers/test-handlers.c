@@ -14,7 +14,6 @@
 #include "api/content/token.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "hub/handlers/access.h"
 #include "hub/handlers/handlers.h"
 #include "store/store.h"
 #include "test/support/sample_hub.h"

@@ -11,7 +11,6 @@
 #include "api/content/body.h"
 #include "api/server/server.h"
 #include "base/err.h"
-#include "hub/handlers/access.h"
 #include "hub/handlers/handlers.h"
 #include "hub/model/model.h"
 #include "hub/resources/resource.h"

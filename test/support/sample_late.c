@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/secret.h"
-#include "store/memory.h"
 #include "store/store_backend.h"
 
 /* Jobs that take their turn at once, at most. */

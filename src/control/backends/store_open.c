@@ -7,7 +7,6 @@
 
 #include "backends/kubernetes/kube_client.h"
 #include "base/err.h"
-#include "store/memory.h"
 #include "store/store_backend.h"
 
 struct kind {

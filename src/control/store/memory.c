@@ -1,5 +1,5 @@
-/* memory.c - see memory.h. */
-#include "memory.h"
+/* memory.c - see store_backend.h. */
+#include "store/store_backend.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -9,7 +9,6 @@
 #include "base/containers.h"
 #include "base/err.h"
 #include "store/keys.h"
-#include "store/store_backend.h"
 
 struct memory_item {
     struct keyed keyed; /* owns the key */

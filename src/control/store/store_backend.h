@@ -2,7 +2,8 @@
  * store_backend.h - what a back end of the store is: a table of functions, and a struct store that
  * it embeds.
  *
- * The other back ends are in backends/, with store_open.h, which finds the one that a URL names.
+ * The back end in memory is below. The others are in backends/, with store_open.h, which finds the
+ * one that a URL names.
  *
  * Theory of operation. store.c checks and copies what is asked for into a job, and hands it to
  * submit(). The back end does the job whenever and on whatever thread it likes, fills in the
@@ -297,3 +298,43 @@ void store_queue_submit(struct store *s, struct store_job *job);
  */
 bool store_queue_take(
     struct worker *w, const struct store_queue_limits *limits, struct list *ret, bool *ret_ends);
+
+/* ---- the store in memory, which loses everything when the process ends ----------------------- */
+
+/*
+ * It is for tests, and it is the reference for what a store does. Each job is done at once, inside
+ * submit().
+ */
+
+/**
+ * memory_open() - an empty store
+ * @ret:	gives it; store_free()
+ * @where:	must be ""
+ * @now:	not used: a new store has no leases
+ *
+ * Return: 0 or negative errno with words.
+ */
+int memory_open(struct store **ret, const char *where, nsec_t now, struct err *e);
+
+/*
+ * For a back end that keeps its items in a store of this kind, and for tests. These calls bypass
+ * store.h, and so they tell no watch and begin no lease.
+ */
+
+/** memory_run() - do @job on a store of memory_open(), without store__finish(). */
+void memory_run(struct store *s, struct store_job *job);
+
+/** memory_revision() - of the last commit that changed something. */
+uint64_t memory_revision(const struct store *s);
+
+/** memory_revision_of() - that has written @key; 0: it is not there. */
+uint64_t memory_revision_of(struct store *s, const char *key);
+
+/** memory_walk() - all items, which stay as they are meanwhile. 0; or what @fn returned. */
+int memory_walk(struct store *s, store_item_fn fn, void *ctx);
+
+/** memory_restore() - add one item with its own revision, and do not log it. 0 or -ENOMEM. */
+int memory_restore(struct store *s, const struct store_item *item);
+
+/** memory_set_revision() - set the store's revision; its log begins behind it. */
+void memory_set_revision(struct store *s, uint64_t revision);

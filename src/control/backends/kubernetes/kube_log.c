@@ -12,7 +12,6 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "os/clock.h"
-#include "store/memory.h"
 
 /* ---- entries and states, as text ------------------------------------------------------------- */
 

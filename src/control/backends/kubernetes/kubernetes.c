@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "os/clock.h"
-#include "store/memory.h"
 
 /* ---- removing Records that the journal does not need any more -------------------------------- */
 

@@ -52,7 +52,7 @@ struct kubernetes {
 
     /* The thread's, once it runs. */
     struct kube_client client;
-    struct store *mirror;              /* owns: all keys after the entry @seq; memory.h */
+    struct store *mirror;              /* owns: all keys after the entry @seq; in memory */
     uint64_t seq;                      /* the last entry that was done */
     struct kube_checkpoint checkpoint; /* as it was read last */
     uint64_t run;                      /* a random number: which run of which hub this is */

@@ -17,7 +17,6 @@
 #include "backends/kubernetes/kubernetes_internal.h"
 #include "base/err.h"
 #include "os/clock.h"
-#include "store/memory.h"
 #include "test/support/canned_kube.h"
 
 #define N(a) (sizeof(a) / sizeof(*(a)))

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "hub/model/model.h"
-#include "store/memory.h"
+#include "store/store_backend.h"
 #include "store/store.h"
 
 static int keep_value(void *ctx, const struct store_item *item)

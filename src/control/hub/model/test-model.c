@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "hub/model/model.h"
-#include "store/memory.h"
+#include "store/store_backend.h"
 #include "store/store.h"
 #include "test/support/notice.h"
 #include "test/support/sample_mesh.h"

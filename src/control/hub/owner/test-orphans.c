@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "hub/model/model.h"
 #include "hub/owner/owners.h"
-#include "store/memory.h"
 #include "store/store.h"
 #include "store/store_backend.h"
 #include "test/support/store_now.h"

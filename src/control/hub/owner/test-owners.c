@@ -13,7 +13,6 @@
 #include "hub/model/model.h"
 #include "hub/owner/owners.h"
 #include "os/log.h"
-#include "store/memory.h"
 #include "store/store.h"
 #include "store/store_backend.h"
 #include "test/support/sample_mesh.h"

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "hub/watch/watch.h"
-#include "store/memory.h"
+#include "store/store_backend.h"
 #include "store/store.h"
 #include "test/support/store_now.h"
 

@@ -13,7 +13,6 @@
 #include "peer/relay_device.h"
 #include "peer/sender.h"
 #include "shared/device_state.h"
-#include "shared/gates.h"
 #include "shared/port_state.h"
 
 /* ---- the address that packets leave from ----------------------------------------------------- */

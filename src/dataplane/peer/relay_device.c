@@ -8,7 +8,6 @@
 #include "peer/peer.h"
 #include "relay/router.h"
 #include "shared/device_state.h"
-#include "shared/gates.h"
 #include "shared/port_state.h"
 
 /* Leases that are over are given back so often. */

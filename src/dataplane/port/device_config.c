@@ -16,7 +16,6 @@
 #include "peer/peer.h"
 #include "peer/relay_device.h"
 #include "shared/device_state.h"
-#include "shared/gates.h"
 #include "shared/port_state.h"
 #include "wire/ip.h"
 #include "wire/wg.h"

@@ -16,7 +16,6 @@
 #include "peer/sender.h"
 #include "shared/device_state.h"
 #include "shared/frame_client.h"
-#include "shared/gates.h"
 #include "shared/port_state.h"
 #include "wire/stun.h"
 

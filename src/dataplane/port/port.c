@@ -14,7 +14,6 @@
 #include "peer/sender.h"
 #include "port/device_config.h"
 #include "shared/device_state.h"
-#include "shared/gates.h"
 #include "shared/port_state.h"
 #include "worker/rx.h"
 #include "worker/tx.h"

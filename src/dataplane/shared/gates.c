@@ -1,5 +1,5 @@
-/* gates.c - see gates.h. */
-#include "shared/gates.h"
+/* gates.c - see port_state.h: what is changed with the gates closed. */
+#include "shared/port_state.h"
 
 #include <string.h>
 
@@ -8,7 +8,6 @@
 #include "os/clock.h"
 #include "os/log.h"
 #include "shared/device_state.h"
-#include "shared/port_state.h"
 
 /* ---- the gates ---- */
 

@@ -1,7 +1,7 @@
 /*
  * rx_waiter.h - what one rx worker waits for: its sockets, being woken, and events of others.
  *
- * Below the worker itself (rx.h), so that whoever changes sockets (gates.h), wakes the
+ * Below the worker itself (rx.h), so that whoever changes sockets (gates.c), wakes the
  * worker, or lends it queues to wait for (tx.h) need not know what it does with a packet.
  *
  * Theory of operation. A worker sleeps in epoll_wait() outside the port's gate, enters the gate,

@@ -12,7 +12,6 @@
 #include "peer/relay_device.h"
 #include "port/device_config.h"
 #include "shared/device_state.h"
-#include "shared/gates.h"
 
 /* The protocol's limit of peers, as the whitepaper's implementation has it. */
 #define PEERS_MAX 65536

@@ -146,9 +146,7 @@ static int decode(struct object *ret, const json_t *json, enum object_mode mode,
     edge.path = path;
     pins_decode(&edge, &f);
     fields_rate(&f, "rate", FIELDS_OPTIONAL, &edge.rate);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    r = fields_end(&f);
+    r = object_fields_end(&f, mode);
     if (r == 0 && frame.status)
         r = status_check(frame.status, frame.where, e);
     if (r < 0)

@@ -134,8 +134,7 @@ static int hub_decode(
     if (pin && !n->hub->has_tls_pin)
         fields_fail(&f, "a hub's tlsPin \"%s\" is not the base64 of 32 bytes", pin);
     fields_u64(&f, "rendezvousEpoch", FIELDS_OPTIONAL, 1, INT64_MAX, &n->hub->rendezvous_epoch);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
+    (void)object_fields_end(&f, mode);
     for (size_t i = 0; i < json_array_size(endpoints); i++) {
         const char *text = json_string_value(json_array_get(endpoints, i));
 
@@ -243,9 +242,7 @@ static void class_rates_decode(
     one = fields_make(json, where, f->e);
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
         fields_rate(&one, traffic_class_names[i], FIELDS_OPTIONAL, &rates->classes[i]);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&one);
-    f->failed = f->failed ? f->failed : fields_end(&one);
+    f->failed = object_fields_end(&one, mode);
 }
 
 /* Into @n->rates, which the caller releases also on failure. */
@@ -287,9 +284,7 @@ static int node_spec_decode(
     r = routes_decode(n, &f);
     if (r == 0)
         r = rates_decode(n, mode, &f);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    if (fields_end(&f) != 0)
+    if (object_fields_end(&f, mode) != 0)
         return fields_end(&f);
     if (r == 0)
         r = labels_decode(n, labels, &f);

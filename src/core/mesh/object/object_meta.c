@@ -8,6 +8,13 @@
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 
+int object_fields_end(struct fields *f, enum object_mode mode)
+{
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(f);
+    return fields_end(f);
+}
+
 static int meta_decode(struct object_meta *ret, const json_t *json, const struct object_kind *kind,
     enum object_mode mode, const char *where, struct err *e)
 {
@@ -18,9 +25,7 @@ static int meta_decode(struct object_meta *ret, const json_t *json, const struct
     if (!kind->is_network)
         fields_name(&f, "network", FIELDS_REQUIRED, m.network);
     fields_u64(&f, "resourceVersion", FIELDS_OPTIONAL, 0, INT64_MAX, &m.resource_version);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    if (fields_end(&f) != 0)
+    if (object_fields_end(&f, mode) != 0)
         return fields_end(&f);
     memcpy(m.name, name, strlen(name) + 1);
     *ret = m;
@@ -51,9 +56,7 @@ int object_frame_decode(struct object_frame *ret, const json_t *json,
     frame.status = fields_object(&f, "status", FIELDS_OPTIONAL);
     if (said && strcmp(said, kind->name) != 0)
         fields_fail(&f, "\"kind\" is \"%s\", not \"%s\"", said, kind->name);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    r = fields_end(&f);
+    r = object_fields_end(&f, mode);
     if (r == 0)
         r = meta_decode(&frame.meta, meta, kind, mode, frame.where, e);
     if (r == 0)

@@ -10,6 +10,7 @@
 
 #include "base/parse.h"
 
+struct fields;
 struct object_kind;
 
 #define OBJECT_NAME_MAX (2 * NAME_MAX_LEN + 2) /* bytes; the longest is an edge's, "a--b" */
@@ -26,6 +27,10 @@ enum object_mode {
     OBJECT_LENIENT, /* from a hub that may be newer: ignored */
     OBJECT_STRICT,  /* from a person: refused, since it may be a typing error */
 };
+
+/** object_fields_end() - all fields were asked for: fields_end(), where @mode refuses the others.
+ */
+int object_fields_end(struct fields *f, enum object_mode mode);
 
 /* The JSON around `spec` that all kinds of object share; for the kinds' own files. */
 

@@ -195,7 +195,7 @@ static int ask_prices(struct prices *ret, bool *ret_given, struct err *e)
     table =
         json_object_get(json_object_get(json_object_get(snapshot, "network"), "spec"), "prices");
     if (table)
-        r = prices_decode(ret, table, e);
+        r = prices_decode(ret, table, OBJECT_STRICT, e);
     *ret_given = table != NULL;
     return r;
 }

@@ -16,7 +16,7 @@ int price_table_read(struct prices *ret, json_t **ret_json, const char *path, st
 
     if (r < 0)
         return r;
-    r = prices_decode(ret, json, e);
+    r = prices_decode(ret, json, OBJECT_STRICT, e);
     if (r == 0 && ret_json)
         *ret_json = json_incref(json);
     return r == 0 ? 0 : err_prefix(e, "%.200s", path);

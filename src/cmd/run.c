@@ -141,9 +141,7 @@ static int run_budget_check(struct run_budget *b, struct err *e)
  * before. */
 static bool put_budget(json_t *spec, const struct budget *budget)
 {
-    const struct budgets one = {.items = {*budget}, .n = 1};
-    json_auto_t *wanted = budgets_encode(&one);
-    json_t *entry = json_array_get(wanted, 0);
+    json_auto_t *entry = budget_encode(budget);
     json_t *list = json_object_get(spec, "budgets");
     bool is_other = true;
     size_t i = 0;

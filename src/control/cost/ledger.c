@@ -8,6 +8,7 @@
 
 #include "base/containers.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "base/traffic.h"
 #include "mesh/object/fields.h"
@@ -23,26 +24,20 @@
 
 static const char *island_of(const struct price_facts *facts, const char *node)
 {
-    const char *island = json_string_value(json_object_get(facts->islands, node));
-
-    return island ? island : "";
+    return fields_text_of(json_object_get(facts->nodes, "islands"), node);
 }
 
-/* The node's own row, else its island's, else the one without a name; an empty one: there is none.
+/* The node's own row, else its island's, else the one without a name, else one that says nothing.
  */
 static const struct prices_island *row_of(const struct price_facts *facts, const char *node)
 {
-    static const struct prices_island nothing = {.name = ""};
-    const struct prices_island *own = NULL;
+    const struct prices_island *own = prices_find(facts->prices, node);
 
-    if (!facts->prices)
-        return &nothing;
-    if (node[0])
-        own = prices_find(facts->prices, node);
     return own ? own : prices_of(facts->prices, island_of(facts, node));
 }
 
-void price_sum_add(struct price_sum *sum, const struct price_sum *more)
+/* @more into @sum; bytes stop as traffic_total() does. */
+static void add_sum(struct price_sum *sum, const struct price_sum *more)
 {
     sum->bytes = traffic_total(sum->bytes, more->bytes);
     sum->alone = traffic_total(sum->alone, more->alone);
@@ -50,37 +45,28 @@ void price_sum_add(struct price_sum *sum, const struct price_sum *more)
     sum->money += more->money;
 }
 
-/* Return: there is such a price. */
-static bool add_price(struct price_sum *sum, bool has_price, double per_gb, uint64_t bytes)
+void price_add(struct price_sum *sum, const struct price_facts *facts, const struct traffic_row *t)
 {
-    if (has_price)
-        sum->money += (double)bytes / GB * per_gb;
-    return has_price;
-}
+    const struct prices_island *row = row_of(facts, t->from);
+    const char *island = island_of(facts, t->from);
+    const json_t *hubs = json_object_get(facts->nodes, "hubs");
+    const char *hub = json_string_value(json_array_get(hubs, 0));
+    bool is_relayed = t->path == PATH_KIND_RELAY || t->path == PATH_KIND_STREAM;
+    bool is_inside = t->path == PATH_KIND_LAN ||
+                     (!is_relayed && island[0] && strcmp(island, island_of(facts, t->to)) == 0);
+    /* Per GB, of the sender's provider and of the hub's; NAN: it is not said. */
+    double first = is_inside ? row->cross_zone : row->egress + row->nat;
+    double again = 0;
 
-void price_add(struct price_sum *sum, const struct price_facts *facts, const char *from,
-    const char *to, enum path_kind path, uint64_t bytes)
-{
-    const struct prices_island *row = row_of(facts, from);
-    const char *hub = json_string_value(json_array_get(facts->hubs, 0));
-    const char *island = island_of(facts, from);
-    bool is_relayed = path == PATH_KIND_RELAY || path == PATH_KIND_STREAM;
-    bool is_priced;
-
-    sum->bytes = traffic_total(sum->bytes, bytes);
-    if (path == PATH_KIND_LAN ||
-        (!is_relayed && island[0] && to[0] && strcmp(island, island_of(facts, to)) == 0))
-        is_priced = add_price(sum, row->has_cross_zone, row->cross_zone, bytes);
-    else
-        is_priced = add_price(sum, row->has_egress, row->egress + row->nat, bytes);
     /* What goes to a hub itself ends there. */
-    if (is_relayed && hub && !fields_list_has(facts->hubs, to) &&
-        !fields_list_has(facts->hubs, from)) {
+    if (is_relayed && hub && !fields_list_has(hubs, t->to) && !fields_list_has(hubs, t->from)) {
         row = row_of(facts, hub);
-        is_priced &= add_price(sum, row->has_egress, row->egress + row->nat, bytes);
+        again = row->egress + row->nat;
     }
-    if (!is_priced)
-        sum->unpriced = traffic_total(sum->unpriced, bytes);
+    add_sum(sum, &(struct price_sum){.bytes = t->bytes,
+                     .alone = t->word == TRAFFIC_WORD_BOTH ? 0 : t->bytes,
+                     .unpriced = isnan(first + again) ? t->bytes : 0,
+                     .money = (double)t->bytes / GB * (fmax(first, 0) + fmax(again, 0))});
 }
 
 /* ---- how much of a budget is spent ----------------------------------------------------------- */
@@ -101,26 +87,26 @@ const struct spent *spent_find(const struct spent_list *list, const char *job)
 }
 
 /* Money to the millionth. */
-static double money(double amount)
+static json_t *encode_sum(const struct price_sum *sum, bool is_priced)
 {
-    return round(amount * 1e6) / 1e6;
+    return json_pack("{s:I, s:I, s:I, s:o}", "bytes", (json_int_t)sum->bytes, "oneEndBytes",
+        (json_int_t)sum->alone, "unpricedBytes", (json_int_t)sum->unpriced, "cost",
+        is_priced ? json_real(round(sum->money * 1e6) / 1e6) : json_null());
 }
 
 json_t *spent_encode_one(const struct spent *s)
 {
     static const char *const levels[] = {
         [SPENT_LOW] = "low", [SPENT_NEAR_END] = "near", [SPENT_ALL] = "spent"};
-    const struct budget *budget = &s->budget;
-    bool is_cost = budget->cost > 0;
+    const char *cap = s->budget.ignored_cap;
+    json_t *json = budget_encode(&s->budget);
 
+    (void)json_object_update_new(json, encode_sum(&s->sum, true));
     /* Readers of the answer may expect the rate of a cap, which budgets once had. */
-    return json_pack("{s:s*, s:s, s:f, s:I, s:I, s:f, s:I, s:o, s:n, s:s*}", "job",
-        budget->job[0] ? budget->job : NULL, "level", levels[s->level], "share",
-        round(s->share * 1e4) / 1e4, "bytes", (json_int_t)s->sum.bytes, "oneEndBytes",
-        (json_int_t)s->sum.alone, "cost", money(s->sum.money), "unpricedBytes",
-        (json_int_t)s->sum.unpriced, is_cost ? "costPerDay" : "bytesPerDay",
-        is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes),
-        "capBitsPerSecond", "ignoredCap", budget->ignored_cap[0] ? budget->ignored_cap : NULL);
+    (void)json_object_update_new(json,
+        json_pack("{s:s, s:f, s:n, s:s*}", "level", levels[s->level], "share",
+            round(s->share * 1e4) / 1e4, "capBitsPerSecond", "ignoredCap", cap[0] ? cap : NULL));
+    return json;
 }
 
 json_t *spent_encode(const struct spent_list *list)
@@ -198,143 +184,137 @@ void spent_format_all(struct str *out, const json_t *lines)
 
 /* By what rows are summed up. */
 enum part {
-    PART_DAYS,
-    PART_JOBS,
     PART_EDGES,
+    PART_JOBS,
+    PART_DAYS,
     PART_N,
+};
+
+static const struct {
+    const char *list;  /* what the ledger calls it */
+    const char *field; /* of the rows, and of the lines of the list; of edges the first of two */
+    const char *head;  /* of the table's column */
+    const char *none;  /* there, where no row has the field */
+} parts[PART_N] = {
+    [PART_EDGES] = {"edges", "from", "FROM", "?"},
+    [PART_JOBS] = {"jobs", "job", "JOB", "(none)"},
+    [PART_DAYS] = {"days", "day", "DAY", "?"},
 };
 
 /* A line of a part. */
 struct line {
     struct keyed keyed; /* a day; a job ("": none); or "FROM TO", and TO may be empty */
+    const json_t *row;  /* borrowed; the last one of it */
     unsigned paths;     /* bits 1 << enum path_kind: those that were used */
     struct price_sum sum;
 };
 
 struct ledger {
-    struct keys parts[PART_N]; /* of struct line */
+    struct price_facts facts;
+    struct keys lines[PART_N]; /* of struct line */
     struct price_sum total;
 };
 
-/* Add to the line of @part that is called so. 0 or -ENOMEM. */
-static int add_to(struct ledger *l, enum part part, const char *name, enum path_kind path,
-    const struct price_sum *sum)
-{
-    struct line *line = keys_open(&l->parts[part], name, sizeof(*line));
-
-    if (!line)
-        return -ENOMEM;
-    line->paths |= 1u << path;
-    price_sum_add(&line->sum, sum);
-    return 0;
-}
-
-static int read_row(
-    struct ledger *l, const struct price_facts *facts, const json_t *json, struct err *e)
+static int read_row(struct ledger *l, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the hub's answer: a row", e);
     const char *day = fields_string(&f, "day", FIELDS_REQUIRED, 1, 16);
-    const char *path_name = fields_string(&f, "path", FIELDS_REQUIRED, 1, 16);
+    size_t path =
+        parse_word(fields_string(&f, "path", FIELDS_REQUIRED, 1, 16), path_kind_names, PATH_KIND_N);
     const char *word = fields_string(&f, "word", FIELDS_OPTIONAL, 1, 16);
-    /* A path of a newer hub leaves the provider, as far as this program knows. */
-    enum path_kind path = PATH_KIND_DIRECT;
-    struct price_sum sum = {.bytes = 0};
     char from[NAME_MAX_LEN + 1] = "";
     char to[NAME_MAX_LEN + 1] = "";
     char job[NAME_MAX_LEN + 1] = "";
     char edge[2 * NAME_MAX_LEN + 2];
-    uint64_t bytes = 0;
+    const char *const names[] = {[PART_EDGES] = edge, [PART_JOBS] = job, [PART_DAYS] = day};
+    struct traffic_row row = {.from = from, .to = to};
+    struct price_sum sum = {.bytes = 0};
 
     fields_name(&f, "from", FIELDS_REQUIRED, from);
     fields_name(&f, "to", FIELDS_OPTIONAL, to);
     fields_name(&f, "job", FIELDS_OPTIONAL, job);
-    fields_u64(&f, "bytes", FIELDS_REQUIRED, 0, INT64_MAX, &bytes);
+    fields_u64(&f, "bytes", FIELDS_REQUIRED, 0, INT64_MAX, &row.bytes);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    for (unsigned k = PATH_KIND_LAN; k < PATH_KIND_N; k++)
-        if (strcmp(path_kind_names[k], path_name) == 0)
-            path = (enum path_kind)k;
-    sum.alone = word && strcmp(word, "both") != 0 ? bytes : 0;
-    price_add(&sum, facts, from, to, path, bytes);
-    price_sum_add(&l->total, &sum);
+    /* A path of a newer hub leaves the provider, as far as this program knows. */
+    row.path = path < PATH_KIND_N ? (enum path_kind)path : PATH_KIND_DIRECT;
+    row.word = word && strcmp(word, "both") != 0 ? TRAFFIC_WORD_ONE : TRAFFIC_WORD_BOTH;
+    price_add(&sum, &l->facts, &row);
+    add_sum(&l->total, &sum);
     (void)snprintf(edge, sizeof(edge), "%s %s", from, to);
-    if (add_to(l, PART_DAYS, day, path, &sum) != 0 || add_to(l, PART_JOBS, job, path, &sum) != 0 ||
-        add_to(l, PART_EDGES, edge, path, &sum) != 0)
-        return err_set(e, -ENOMEM, "no memory for what was moved");
+    for (unsigned part = 0; part < PART_N; part++) {
+        struct line *line = keys_open(&l->lines[part], names[part], sizeof(*line));
+
+        if (!line)
+            return err_set(e, -ENOMEM, "no memory for what was moved");
+        line->row = json;
+        line->paths |= 1u << row.path;
+        add_sum(&line->sum, &sum);
+    }
     return 0;
 }
 
-static json_t *encode_sum(const struct price_sum *sum, bool is_priced)
+static json_t *encode_paths(unsigned used)
 {
-    return json_pack("{s:I, s:I, s:I, s:o}", "bytes", (json_int_t)sum->bytes, "oneEndBytes",
-        (json_int_t)sum->alone, "unpricedBytes", (json_int_t)sum->unpriced, "cost",
-        is_priced ? json_real(money(sum->money)) : json_null());
-}
+    json_t *paths = json_array();
 
-/* What is empty is null. */
-static json_t *encode_line(const struct line *line, enum part part, bool is_priced)
-{
-    json_t *json = encode_sum(&line->sum, is_priced);
-    const char *name = line->keyed.key;
-    const char *to = strchr(name, ' ');
-    json_t *paths;
-
-    if (part != PART_EDGES) {
-        (void)json_object_update_new(
-            json, json_pack("{s:s?}", part == PART_DAYS ? "day" : "job", name[0] ? name : NULL));
-        return json;
-    }
-    paths = json_array();
     for (unsigned k = 0; k < PATH_KIND_N; k++)
-        if (line->paths & 1u << k)
+        if (used & 1u << k)
             (void)json_array_append_new(paths, json_string(path_kind_names[k]));
-    (void)json_object_update_new(
-        json, json_pack("{s:s%, s:s?, s:o}", "from", name, (size_t)(to - name), "to",
-                  to[1] ? to + 1 : NULL, "paths", paths));
-    return json;
+    return paths;
 }
 
-static json_t *encode(const struct ledger *l, const struct prices *prices, const json_t *answer)
+/* What no row says is null. */
+static json_t *encode_part(const struct ledger *l, enum part part)
 {
-    json_t *parts[PART_N] = {json_array(), json_array(), json_array()};
+    const char *field = parts[part].field;
+    json_t *list = json_array();
 
-    for (unsigned part = 0; part < PART_N; part++)
-        for (size_t i = 0; i < l->parts[part].n; i++)
-            (void)json_array_append_new(
-                parts[part], encode_line(container_of(l->parts[part].items[i], struct line, keyed),
-                                 part, prices != NULL));
-    return json_pack("{s:O?, s:O?, s:O?, s:s?, s:o, s:o, s:o, s:o, s:O?, s:O*, s:O*}", "network",
-        json_object_get(answer, "network"), "since", json_object_get(answer, "since"), "until",
-        json_object_get(answer, "until"), "currency", prices ? prices->currency : NULL, "total",
-        encode_sum(&l->total, prices != NULL), "edges", parts[PART_EDGES], "jobs", parts[PART_JOBS],
-        "days", parts[PART_DAYS], "leftOut", json_object_get(answer, "leftOut"), "disputes",
-        json_object_get(answer, "disputes"), "budgets", json_object_get(answer, "budgets"));
+    for (size_t i = 0; i < l->lines[part].n; i++) {
+        const struct line *line = container_of(l->lines[part].items[i], struct line, keyed);
+        json_t *json = encode_sum(&line->sum, l->facts.prices != NULL);
+
+        (void)json_object_update_new(
+            json, json_pack("{s:O?}", field, json_object_get(line->row, field)));
+        if (part == PART_EDGES)
+            (void)json_object_update_new(
+                json, json_pack("{s:O?, s:o}", "to", json_object_get(line->row, "to"), "paths",
+                          encode_paths(line->paths)));
+        (void)json_array_append_new(list, json);
+    }
+    return list;
 }
 
 json_t *ledger_make(const struct prices *prices, const json_t *answer, struct err *e)
 {
     struct fields f = fields_make(answer, "the hub's answer", e);
     const json_t *rows = fields_array(&f, "rows", FIELDS_REQUIRED, 0, SIZE_MAX);
-    struct price_facts facts = {.prices = prices,
-        .islands = fields_object(&f, "islands", FIELDS_OPTIONAL),
-        .hubs = json_object_get(answer, "hubs")};
-    struct ledger l = {.parts = {KEYS_NULL}};
+    struct ledger l = {.facts = {.prices = prices, .nodes = answer}};
     struct prices own;
     json_t *json = NULL;
-    int r = fields_end(&f);
+    int r;
 
+    (void)fields_object(&f, "islands", FIELDS_OPTIONAL);
+    r = fields_end(&f);
     if (r == 0 && !prices && json_object_get(answer, "prices")) {
-        r = prices_decode(&own, json_object_get(answer, "prices"), e);
-        facts.prices = &own;
+        r = prices_decode(&own, json_object_get(answer, "prices"), OBJECT_STRICT, e);
+        l.facts.prices = &own;
     }
     for (size_t i = 0; r == 0 && i < json_array_size(rows); i++)
-        r = read_row(&l, &facts, json_array_get(rows, i), e);
+        r = read_row(&l, json_array_get(rows, i), e);
+    prices = l.facts.prices;
     if (r == 0)
-        json = encode(&l, facts.prices, answer);
+        json = json_pack("{s:O?, s:O?, s:O?, s:s?, s:o, s:o, s:o, s:o, s:O?, s:O*, s:O*}",
+            "network", json_object_get(answer, "network"), "since",
+            json_object_get(answer, "since"), "until", json_object_get(answer, "until"), "currency",
+            prices ? prices->currency : NULL, "total", encode_sum(&l.total, prices != NULL),
+            "edges", encode_part(&l, PART_EDGES), "jobs", encode_part(&l, PART_JOBS), "days",
+            encode_part(&l, PART_DAYS), "leftOut", json_object_get(answer, "leftOut"), "disputes",
+            json_object_get(answer, "disputes"), "budgets", json_object_get(answer, "budgets"));
     if (r == 0 && !json)
         (void)err_set(e, -ENOMEM, "no memory for what was moved");
     for (unsigned part = 0; part < PART_N; part++)
-        keys_free_all(&l.parts[part]);
+        keys_free_all(&l.lines[part]);
     return json;
 }
 
@@ -365,16 +345,15 @@ static void add_paths(struct table *t, const json_t *paths)
     table_add(t, "%s", text);
 }
 
-/* A table of @lines by @field; that of edges has two columns more. */
-static void format_lines(struct str *out, const json_t *lines, const char *field, const char *head,
-    const char *none, const char *currency)
+/* A table of the lines of @part; that of edges has two columns more. */
+static void format_part(struct str *out, const json_t *lines, enum part part, const char *currency)
 {
-    bool are_edges = strcmp(field, "from") == 0;
+    bool are_edges = part == PART_EDGES;
     const json_t *line;
     struct table t = {.n_columns = are_edges ? 6 : 4};
     size_t i;
 
-    table_add(&t, "%s", head);
+    table_add(&t, "%s", parts[part].head);
     if (are_edges) {
         table_add(&t, "TO");
         table_add(&t, "PATH");
@@ -386,7 +365,7 @@ static void format_lines(struct str *out, const json_t *lines, const char *field
         bool is_priced = number_of(line, "unpricedBytes") == 0;
         char buf[48];
 
-        table_add(&t, "%s", text_of(line, field, none));
+        table_add(&t, "%s", text_of(line, parts[part].field, parts[part].none));
         if (are_edges) {
             table_add(&t, "%s", text_of(line, "to", "(others)"));
             add_paths(&t, json_object_get(line, "paths"));
@@ -424,41 +403,37 @@ static void format_total(struct str *out, const json_t *ledger, const char *curr
 /* Where the two ends of an edge contradict each other. */
 static void format_disputes(struct str *out, const json_t *disputes)
 {
-    const json_t *line;
-    size_t i;
+    size_t n = json_array_size(disputes);
 
-    json_array_foreach(disputes, i, line) {
+    for (size_t i = 0; i < n && i < DISPUTES_SHOWN; i++) {
+        const json_t *line = json_array_get(disputes, i);
         const char *job = text_of(line, "job", NULL);
         char buf[3][TRAFFIC_BYTES_TEXT_MAX];
 
-        if (i == DISPUTES_SHOWN) {
-            str_addf(
-                out, "%zu more such disputes: --json has them\n", json_array_size(disputes) - i);
-            break;
-        }
         str_addf(out,
             "%s: %s says it has sent %s to %s%s%s, which says it has received %s; %s are counted\n",
             text_of(line, "day", "?"), text_of(line, "from", "?"), bytes_text(line, "sent", buf[0]),
             text_of(line, "to", "?"), job ? " for job " : "", job ? job : "",
             bytes_text(line, "received", buf[1]), bytes_text(line, "counted", buf[2]));
     }
+    if (n > DISPUTES_SHOWN)
+        str_addf(out, "%zu more such disputes: --json has them\n", n - DISPUTES_SHOWN);
 }
 
 void ledger_format(struct str *out, const json_t *ledger)
 {
     const char *currency = text_of(ledger, "currency", "");
-    const json_t *edges = json_object_get(ledger, "edges");
-    const json_t *jobs = json_object_get(ledger, "jobs");
-    const json_t *days = json_object_get(ledger, "days");
 
     str_addf(out, "network %s, %s to %s (UTC)\n\n", text_of(ledger, "network", "?"),
         text_of(ledger, "since", "?"), text_of(ledger, "until", "?"));
-    if (json_array_size(edges) > 0)
-        format_lines(out, edges, "from", "FROM", "?", currency);
-    if (json_array_size(jobs) > 1 || text_of(json_array_get(jobs, 0), "job", NULL))
-        format_lines(out, jobs, "job", "JOB", "(none)", currency);
-    if (json_array_size(days) > 1)
-        format_lines(out, days, "day", "DAY", "?", currency);
+    for (unsigned part = 0; part < PART_N; part++) {
+        const json_t *lines = json_object_get(ledger, parts[part].list);
+        const char *first = text_of(json_array_get(lines, 0), parts[part].field, NULL);
+
+        /* One day, or no job, is as much as the total. */
+        if (json_array_size(lines) > 1 || (first && part != PART_DAYS))
+            format_part(out, lines, part, currency);
+    }
     format_total(out, ledger, currency);
     format_disputes(out, json_object_get(ledger, "disputes"));
     spent_format_all(out, json_object_get(ledger, "budgets"));

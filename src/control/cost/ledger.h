@@ -23,30 +23,43 @@ struct str;
  * hub's row. What a row does not say has no price, and is told apart: it is not taken for free.
  */
 
+/** Who bears a row out. */
+enum traffic_word {
+    TRAFFIC_WORD_BOTH,    /* both ends */
+    TRAFFIC_WORD_ONE,     /* one, and the other one never tells */
+    TRAFFIC_WORD_WAITING, /* one, and the other one has not told of that day yet */
+    TRAFFIC_WORD_N,
+};
+
+/** What went from one node to another one, by one path and for one job. */
+struct traffic_row {
+    const char *from; /* borrowed, like @to and @job */
+    const char *to;   /* "": nodes that had no sum of their own */
+    const char *job;  /* "": none */
+    enum path_kind path;
+    enum traffic_word word;
+    uint64_t bytes;
+};
+
 /** By what prices are found. Borrowed. */
 struct price_facts {
     const struct prices *prices; /* NULL: there are none */
-    const json_t *islands;       /* {"NODE": "ISLAND"}, as they were declared; NULL: none were */
-    const json_t *hubs;          /* ["HUB"], the first of which relays; NULL: not known */
+    const json_t *nodes;         /* {"islands": {"NODE": "ISLAND"}, as they were declared, "hubs":
+                                    ["HUB"], the first of which relays}; none need be there */
 };
 
 /** Bytes and money. */
 struct price_sum {
     uint64_t bytes;
-    uint64_t alone;    /* of them, those that only one end tells of; the caller's */
+    uint64_t alone;    /* of them, those that only one end tells of */
     uint64_t unpriced; /* of them, those without the sender's price, or the hub's if it sent on */
     double money;      /* by the prices that there are, in the table's currency */
 };
 
-/** price_sum_add() - @more into @sum; bytes stop as traffic_total() does. */
-void price_sum_add(struct price_sum *sum, const struct price_sum *more);
-
-/**
- * price_add() - @bytes went from @from to @to
- * @to:		"": to several nodes
- */
-void price_add(struct price_sum *sum, const struct price_facts *facts, const char *from,
-    const char *to, enum path_kind path, uint64_t bytes);
+/** price_add() - what @row says went that way, whose job does not matter; bytes stop as
+ * traffic_total() does. */
+void price_add(
+    struct price_sum *sum, const struct price_facts *facts, const struct traffic_row *row);
 
 /* ---- the ledger ------------------------------------------------------------------------------ */
 

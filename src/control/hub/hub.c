@@ -194,8 +194,7 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
     reports_init(&hub->reports, &hub->model);
     hub->traffic = (struct traffic_book){
         .model = &hub->model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
-    hub->spending = (struct spending){.model = &hub->model,
-        .book = &hub->traffic,
+    hub->spending = (struct spending){.book = &hub->traffic,
         .events = &hub->reports.events,
         .prices = config->price_table ? &hub->prices : NULL};
     watcher_init(&hub->watcher, &hub->model);
@@ -255,7 +254,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     hub->public_addresses.here = config->public_addresses;
     hub->loop = loop;
     hub->rng = rng_kernel();
-    r = config->price_table ? prices_decode(&hub->prices, config->price_table, e) : 0;
+    r = config->price_table ? prices_decode(&hub->prices, config->price_table, OBJECT_STRICT, e)
+                            : 0;
     if (r == 0)
         r = open_files(hub, e);
     if (r == 0)

@@ -119,7 +119,7 @@ static void count_zones(struct plan *p)
         if (zones < 2)
             continue;
         p->zone_bytes += zones * bytes * p->steps_per_day;
-        p->zone_money += zones * bytes * p->steps_per_day / GB * price->cross_zone;
+        p->zone_money += zones * bytes * p->steps_per_day / GB * fmax(price->cross_zone, 0);
     }
 }
 

@@ -218,7 +218,7 @@ static int decode_prices(struct prices *p, const char *text, struct err *e)
     int r;
 
     assert_non_null(json);
-    r = prices_decode(p, json, e);
+    r = prices_decode(p, json, OBJECT_STRICT, e);
     json_decref(json);
     return r;
 }
@@ -270,6 +270,31 @@ static void test_prices_refused(void **state)
     }
 }
 
+/* A price of 0 is one that is said; what is not said does not come back as 0. */
+static void test_prices_not_said(void **state)
+{
+    static const char table[] =
+        "{\"currency\":\"EUR\",\"islands\":[{\"egressPerGB\":0.0,\"zones\":1},"
+        "{\"name\":\"b\",\"natPerGB\":0.5,\"zones\":2,\"crossZonePerGB\":0.0}]}";
+    json_t *whole = json_loads(table, 0, NULL);
+    json_t *encoded;
+    struct prices p;
+
+    assert_int_equal(decode_prices(&p, table, NULL), 0);
+    assert_true(p.islands[0].egress == 0 && isnan(p.islands[0].cross_zone));
+    assert_true(isnan(p.islands[1].egress) && p.islands[1].cross_zone == 0);
+    assert_true(prices_per_gb(&p, "b") == 0.5);
+    encoded = prices_encode(&p);
+    assert_true(json_equal(encoded, whole));
+    json_decref(encoded);
+    json_decref(whole);
+    /* Of what has no row, and without a table, nothing is said. */
+    p.n_islands = 0;
+    assert_true(isnan(prices_of(&p, "b")->egress) && isnan(prices_of(&p, "b")->cross_zone));
+    assert_true(isnan(prices_of(NULL, "b")->egress));
+    assert_null(prices_find(NULL, "b"));
+}
+
 /* Allocations until the one that fails, once. */
 static size_t n_until;
 
@@ -313,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_replace),
         cmocka_unit_test(test_prices),
         cmocka_unit_test(test_prices_refused),
+        cmocka_unit_test(test_prices_not_said),
         cmocka_unit_test(test_prices_without_memory),
     };
 

@@ -207,6 +207,11 @@ static void test_zones(void **state)
              1) < 1e-9);
     assert_true(fabs(p.zone_money - p.zone_bytes / 1e9 * 0.01) < 1e-6);
     plan_deinit(&p);
+    /* What the table does not say costs nothing in a plan. */
+    prices.islands[0].cross_zone = NAN;
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
+    assert_true(p.zone_bytes > 0 && p.zone_money == 0);
+    plan_deinit(&p);
     matrix_deinit(&m);
 }
 

@@ -31,7 +31,7 @@
 /* A request that reads. */
 struct traffic_call {
     struct reply reply;
-    struct traffic_query query;
+    struct traffic_reader reader;
     char job[NAME_MAX_LEN + 1]; /* "": all */
     bool is_page;               /* it is asked for as a page for people */
     json_t *rows;               /* owns */
@@ -144,13 +144,13 @@ static void on_end(void *ctx, int r, const struct err *e)
         reply_end(&call->reply, &rs);
         return;
     }
-    net = model_find_network(h->model, call->query.network);
-    json = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:{s:I, s:I}}", "network", call->query.network,
-        "since", traffic_day_format(call->query.since, since), "until",
-        traffic_day_format(call->query.until, until), "keptDays", (int)h->traffic->n_days, "rows",
+    net = model_find_network(h->model, call->reader.network);
+    json = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:{s:I, s:I}}", "network",
+        call->reader.network, "since", traffic_day_format(call->reader.since, since), "until",
+        traffic_day_format(call->reader.until, until), "keptDays", (int)h->traffic->n_days, "rows",
         call->rows, "disputes", call->disputes, "leftOut", "rows", (json_int_t)call->n_left_out,
         "bytes", (json_int_t)call->left_out);
-    traffic_read_nodes(json, net);
+    (void)json_object_update_new(json, traffic_read_nodes(net));
     if (net && net->spec.prices)
         (void)json_object_set_new(json, "prices", prices_encode(net->spec.prices));
     else if (h->price_table)
@@ -173,10 +173,10 @@ static void begin(
     struct handlers *h = call->reply.h;
     const struct model_network *net = handlers_find_network(h, rq, rs);
     const char *job = request_query(rq, "job");
-    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = call};
-    struct traffic_query *q = &call->query;
+    struct traffic_reader *q = &call->reader;
     struct err e = ERR_NULL;
 
+    *q = (struct traffic_reader){.on_day = on_day, .on_end = on_end, .ctx = call};
     q->until = traffic_day(clock_wall_s());
     q->since = q->until - days + 1;
     if (!net || !read_day(rq, "since", &q->since, rs) || !read_day(rq, "until", &q->until, rs))
@@ -197,7 +197,7 @@ static void begin(
     (void)snprintf(call->job, sizeof(call->job), "%s", job ? job : "");
     call->rows = json_array();
     call->disputes = json_array();
-    reply_wait(&call->reply, traffic_read(h->traffic, q, &reader, rq->now, &e), &e, rs);
+    reply_wait(&call->reply, traffic_read(h->traffic, q, rq->now, &e), &e, rs);
 }
 
 static void begin_traffic(struct reply *l, const struct request *rq, struct response *rs)

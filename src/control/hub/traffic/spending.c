@@ -24,9 +24,8 @@ struct network_spending {
     struct spent_list reading; /* while @is_read: what is summed up */
     int64_t wall_s;            /* when the last look was begun, and the same by @began_at */
     nsec_t began_at;
-    nsec_t due_at;  /* for the next look */
-    bool is_read;   /* its records are being read */
-    bool has_ended; /* a look has, and @due_at is not set for it yet */
+    nsec_t due_at; /* for the next look; up to @began_at: the last one's end was not seen yet */
+    bool is_read;  /* its records are being read */
 };
 
 static const struct spent_list no_budgets;
@@ -67,28 +66,21 @@ static void tell_level(
 static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 {
     struct network_spending *of = ctx;
-    const struct model_network *net = model_find_network(of->s->model, of->keyed.key);
-    json_t *nodes = json_object();
+    const struct model_network *net = model_find_network(of->s->book->model, of->keyed.key);
+    json_auto_t *nodes = traffic_read_nodes(net);
     struct price_facts facts = {
-        .prices = net && net->spec.prices ? net->spec.prices : of->s->prices};
+        .prices = net && net->spec.prices ? net->spec.prices : of->s->prices, .nodes = nodes};
 
-    traffic_read_nodes(nodes, net);
-    facts.islands = json_object_get(nodes, "islands");
-    facts.hubs = json_object_get(nodes, "hubs");
     for (size_t i = 0; i < edges->n; i++) {
         const struct traffic_row *row = &edges->rows[i];
 
         for (unsigned k = 0; row->word != TRAFFIC_WORD_WAITING && k < of->reading.n; k++) {
             struct spent *line = &of->reading.items[k];
 
-            if (line->budget.job[0] && strcmp(line->budget.job, row->job) != 0)
-                continue;
-            if (row->word == TRAFFIC_WORD_ONE)
-                line->sum.alone = traffic_total(line->sum.alone, row->bytes);
-            price_add(&line->sum, &facts, row->from, row->to, row->path, row->bytes);
+            if (line->budget.job[0] == '\0' || strcmp(line->budget.job, row->job) == 0)
+                price_add(&line->sum, &facts, row);
         }
     }
-    json_decref(nodes);
 }
 
 static void on_end(void *ctx, int r, const struct err *e)
@@ -96,7 +88,6 @@ static void on_end(void *ctx, int r, const struct err *e)
     struct network_spending *of = ctx;
 
     of->is_read = false;
-    of->has_ended = true;
     if (r != 0) {
         log_warning("the budgets of network %s are not looked at: %s", of->keyed.key, err_text(e));
         return;
@@ -115,32 +106,32 @@ static void on_end(void *ctx, int r, const struct err *e)
 
 static void look_at(struct spending *s, const struct model_network *net, nsec_t now, int64_t wall_s)
 {
-    const struct budgets *budgets = &net->spec.budgets;
-    struct traffic_query query = {.since = traffic_day(wall_s), .until = traffic_day(wall_s)};
-    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end};
     struct network_spending *of = keys_open(&s->networks, net->spec.meta.name, sizeof(*of));
+    struct traffic_reader reader = {.since = traffic_day(wall_s),
+        .until = traffic_day(wall_s),
+        .on_day = on_day,
+        .on_end = on_end,
+        .ctx = of};
     struct err e = ERR_NULL;
 
     if (!of || of->is_read)
         return;
-    if (of->has_ended) {
+    if (of->s && of->due_at <= of->began_at) {
         nsec_t rest = LOOK_PART * (now - of->began_at - NSEC_PER_SEC);
 
         of->due_at = of->began_at + (rest > SPENDING_EACH ? rest : SPENDING_EACH);
-        of->has_ended = false;
     }
     if (now < of->due_at)
         return;
     of->s = s;
-    of->reading = (struct spent_list){.n = budgets->n};
-    for (unsigned k = 0; k < budgets->n; k++)
-        of->reading.items[k].budget = budgets->items[k];
+    of->reading = (struct spent_list){.n = net->spec.budgets.n};
+    for (unsigned k = 0; k < of->reading.n; k++)
+        of->reading.items[k].budget = net->spec.budgets.items[k];
     of->began_at = now;
     of->wall_s = wall_s;
     of->is_read = true;
-    reader.ctx = of;
-    (void)snprintf(query.network, sizeof(query.network), "%s", of->keyed.key);
-    if (traffic_read(s->book, &query, &reader, now, &e) != 0)
+    (void)snprintf(reader.network, sizeof(reader.network), "%s", of->keyed.key);
+    if (traffic_read(s->book, &reader, now, &e) != 0)
         on_end(of, -1, &e);
 }
 
@@ -150,7 +141,7 @@ void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
     for (size_t i = s->networks.n; i-- > 0;) {
         struct network_spending *of =
             container_of(s->networks.items[i], struct network_spending, keyed);
-        const struct model_network *net = model_find_network(s->model, of->keyed.key);
+        const struct model_network *net = model_find_network(s->book->model, of->keyed.key);
 
         if (net && net->spec.budgets.n > 0)
             continue;
@@ -158,8 +149,8 @@ void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
         if (!of->is_read)
             keys_free(&s->networks, &of->keyed);
     }
-    for (size_t i = 0; i < s->model->networks.n; i++) {
-        const struct model_network *net = model_network_at(s->model, i);
+    for (size_t i = 0; i < s->book->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(s->book->model, i);
 
         if (net->spec.budgets.n > 0)
             look_at(s, net, now, wall_s);

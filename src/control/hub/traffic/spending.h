@@ -23,16 +23,14 @@
 #include "store/keys.h"
 
 struct edge_events;
-struct model;
 struct traffic_book;
 
 /** How often budgets are judged, unless that takes long. */
 #define SPENDING_EACH (15 * NSEC_PER_SEC)
 
 struct spending {
-    struct model *model;         /* pins, like the next two */
-    struct traffic_book *book;   /* what is read */
-    struct edge_events *events;  /* who is told */
+    struct traffic_book *book;   /* pins; what is read, and whose model it is */
+    struct edge_events *events;  /* pins; who is told */
     const struct prices *prices; /* pins; of networks without a table of their own; NULL: none,
                                     and budgets of money stand still in these */
     struct keys networks;        /* of struct network_spending: those with budgets;

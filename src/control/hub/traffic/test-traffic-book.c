@@ -51,14 +51,18 @@ static void on_end(void *ctx, int r, const struct err *e)
 
 static void expect_between(int32_t since, int32_t until, const char *text)
 {
-    struct traffic_query query = {.network = "default", .since = since, .until = until};
     struct found found = {.text = ""};
-    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = &found};
+    struct traffic_reader reader = {.network = "default",
+        .since = since,
+        .until = until,
+        .on_day = on_day,
+        .on_end = on_end,
+        .ctx = &found};
     struct err e = ERR_NULL;
 
     /* Records that are being read are not written yet. */
     store_wait(tellers_hub.hub->store);
-    assert_int_equal(traffic_read(book(), &query, &reader, tellers_hub.now, &e), 0);
+    assert_int_equal(traffic_read(book(), &reader, tellers_hub.now, &e), 0);
     store_wait(tellers_hub.hub->store);
     assert_true(found.has_ended);
     assert_string_equal(found.text, text);
@@ -142,10 +146,10 @@ static void test_what_is_left_out(void **state)
         "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"x\",\"path\":\"lan\","
         "\"sent\":1,\"received\":1}]}");
     tellers_tell("a", TELLERS_DAY - 2, TELLERS_A_100);
-    tellers_tell("a", TELLERS_DAY + TRAFFIC_BOOK_DAYS_BACK + 1, TELLERS_A_100);
+    tellers_tell("a", TELLERS_DAY + TRAFFIC_DAYS_KEPT + 1, TELLERS_A_100);
     expect("");
     assert_int_equal(book()->n_left_out, 3);
-    tellers_tell("a", TELLERS_DAY + TRAFFIC_BOOK_DAYS_BACK, TELLERS_A_100);
+    tellers_tell("a", TELLERS_DAY + TRAFFIC_DAYS_KEPT, TELLERS_A_100);
     expect("+0:a>b/llama/direct=100 +0:b>a/llama/direct=10 ");
     assert_int_equal(book()->n_left_out, 3);
 }
@@ -293,19 +297,21 @@ static void test_late_answers(void **state)
 static void test_keys(void **state)
 {
     static const char *const wrong[] = {"traffic/", "traffic/a/2026-11-23/b",
-        "traffic/a/2026-11-31/b/c", "traffic/a/2026-11-23/b/c/d", "traffic//2026-11-23/b/c",
-        "edge/a/2026-11-23/b/c"};
-    struct traffic_key key = {.network = "n", .day = TELLERS_DAY, .node = "a", .hub = "hub"};
-    struct traffic_key again;
+        "traffic/a/2026-11-23/b/", "traffic/a/2026-11-31/b/c", "traffic/a/2026-11-23/b/c/d",
+        "traffic//2026-11-23/b/c", "edge/a/2026-11-23/b/c"};
+    struct traffic_key again = {.day = 7};
     char text[RECORD_KEY_MAX];
 
-    assert_string_equal(traffic_key_format(text, &key), "traffic/n/2026-11-23/a/hub");
+    assert_string_equal(traffic_key_format(text, "n", -1, "", ""), "traffic/n/");
+    assert_string_equal(traffic_key_format(text, "n", TELLERS_DAY, "", ""), "traffic/n/2026-11-23");
+    assert_string_equal(
+        traffic_key_format(text, "n", TELLERS_DAY, "a", "hub"), "traffic/n/2026-11-23/a/hub");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        if (traffic_key_parse(&again, wrong[i]) || again.day != 7)
+            fail_msg("%s", wrong[i]);
     assert_true(traffic_key_parse(&again, text));
     assert_int_equal(again.day, TELLERS_DAY);
-    assert_string_equal(again.hub, "hub");
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-        if (traffic_key_parse(&again, wrong[i]))
-            fail_msg("%s", wrong[i]);
+    assert_string_equal(again.node, "a");
 }
 
 int main(void)

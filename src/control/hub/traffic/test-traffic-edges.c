@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "hub/model/model.h"
 #include "hub/traffic/traffic_read.h"
 
 #define MB UINT64_C(1000000)
@@ -22,34 +23,53 @@ struct saying {
     uint64_t received;
 };
 
-static enum traffic_voice voice_of(const void *ctx, const char *name)
+/* Its members are a, b, c, a hub and a stock WireGuard. */
+static struct model_network net;
+
+static struct model_node *member(const char *name)
 {
-    if (strcmp(name, "hub") == 0)
-        return TRAFFIC_VOICE_MUTE;
-    return strcmp(name, "gone") == 0 ? TRAFFIC_VOICE_GONE : TRAFFIC_VOICE_AGENT;
+    struct model_node *node = keys_open(&net.nodes, name, sizeof(*node));
+
+    assert_non_null(node);
+    return node;
+}
+
+static int add_members(void **state)
+{
+    static struct node_hub hub;
+
+    (void)member("a");
+    (void)member("b");
+    (void)member("c");
+    member("hub")->spec.hub = &hub;
+    member("stock")->spec.stock = true;
+    return 0;
+}
+
+static int remove_members(void **state)
+{
+    keys_free_all(&net.nodes);
+    return 0;
 }
 
 #define SAYINGS_MAX 6
 
 struct settled {
-    struct traffic_node nodes[SAYINGS_MAX];
-    size_t n;
+    struct keys nodes; /* of struct traffic_node */
     struct traffic_edges edges;
 };
 
 static struct traffic_node *node_of(struct settled *s, const char *name)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->nodes[i].name, name) == 0)
-            return &s->nodes[i];
-    s->nodes[s->n] = (struct traffic_node){.traffic = {.day = 1}};
-    (void)snprintf(s->nodes[s->n].name, sizeof(s->nodes[s->n].name), "%s", name);
-    return &s->nodes[s->n++];
+    struct traffic_node *node = keys_open(&s->nodes, name, sizeof(*node));
+
+    assert_non_null(node);
+    return node;
 }
 
 static void settle(struct settled *s, const struct saying *sayings)
 {
-    s->n = 0;
+    s->nodes = (struct keys)KEYS_NULL;
     for (size_t i = 0; i < SAYINGS_MAX && sayings[i].node; i++) {
         struct traffic_flow *flow = traffic_at(&node_of(s, sayings[i].node)->traffic, 7,
             sayings[i].peer, sayings[i].job ? sayings[i].job : "", sayings[i].path);
@@ -57,14 +77,15 @@ static void settle(struct settled *s, const struct saying *sayings)
         assert_non_null(flow);
         traffic_add(flow, sayings[i].sent, sayings[i].received);
     }
-    assert_int_equal(traffic_edges_make(&s->edges, s->nodes, s->n, voice_of, NULL), 0);
+    assert_int_equal(traffic_edges_make(&s->edges, &s->nodes, &net), 0);
 }
 
 static void forget(struct settled *s)
 {
     free(s->edges.rows);
-    for (size_t i = 0; i < s->n; i++)
-        traffic_deinit(&s->nodes[i].traffic);
+    for (size_t i = 0; i < s->nodes.n; i++)
+        traffic_deinit(&container_of(s->nodes.items[i], struct traffic_node, keyed)->traffic);
+    keys_free_all(&s->nodes);
 }
 
 /* "a>b/job/path=MB word " of each row, and then "!a>b/job:sent,received " of each dispute.
@@ -130,6 +151,8 @@ static const struct {
         "a>b/j/direct=300.0 a>b/j/relay=100.0 a>b/k/relay=100.0 "},
     {"to a hub, which is in no job and never tells", {{"a", "hub", "j", D, 500 * MB, 20 * MB}},
         "a>hub//direct=500.0? hub>a//direct=20.0? "},
+    {"to a stock WireGuard, likewise", {{"a", "stock", "j", D, 500 * MB, 20 * MB}},
+        "a>stock//direct=500.0? stock>a//direct=20.0? "},
     {"to a node that was removed before it told", {{"a", "gone", "j", D, 500 * MB, 0}},
         "a>gone/j/direct=500.0? "},
     {"to a member that has not told of the day yet", {{"a", "b", "j", D, 500 * MB, 0}},
@@ -183,5 +206,5 @@ int main(void)
         cmocka_unit_test(test_greatest),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, add_members, remove_members);
 }

@@ -12,29 +12,31 @@
 
 /* ---- keys of the records --------------------------------------------------------------------- */
 
-const char *traffic_key_format(char buf[static RECORD_KEY_MAX], const struct traffic_key *key)
+const char *traffic_key_format(char buf[static RECORD_KEY_MAX], const char *network, int32_t day,
+    const char *node, const char *hub)
 {
-    char day[TRAFFIC_DAY_TEXT_MAX] = "";
+    char text[TRAFFIC_DAY_TEXT_MAX] = "";
 
-    if (key->day >= 0)
-        (void)traffic_day_format(key->day, day);
-    (void)snprintf(buf, RECORD_KEY_MAX, TRAFFIC_KEY_PREFIX "%.63s/%s%s%.63s%s%.63s", key->network,
-        day, key->node[0] ? "/" : "", key->node, key->hub[0] ? "/" : "", key->hub);
+    if (day >= 0)
+        (void)traffic_day_format(day, text);
+    (void)snprintf(buf, RECORD_KEY_MAX, TRAFFIC_KEY_PREFIX "%.63s/%s%s%.63s%s%.63s", network, text,
+        node[0] ? "/" : "", node, hub[0] ? "/" : "", hub);
     return buf;
 }
 
 bool traffic_key_parse(struct traffic_key *ret, const char *text)
 {
     struct traffic_key key;
+    char other[NAME_MAX_LEN + 1]; /* the network, and then the hub */
     char day[TRAFFIC_DAY_TEXT_MAX];
     size_t n = strlen(TRAFFIC_KEY_PREFIX);
 
     if (strncmp(text, TRAFFIC_KEY_PREFIX, n) != 0)
         return false;
-    text = text_part(text + n, '/', key.network, sizeof(key.network));
+    text = text_part(text + n, '/', other, sizeof(other));
     text = text_part(text, '/', day, sizeof(day));
     text = text_part(text, '/', key.node, sizeof(key.node));
-    text = text_part(text, '/', key.hub, sizeof(key.hub));
+    text = text_part(text, '/', other, sizeof(other));
     if (!text || text[0] || traffic_day_parse(&key.day, day, NULL) != 0)
         return false;
     *ret = key;
@@ -43,13 +45,11 @@ bool traffic_key_parse(struct traffic_key *ret, const char *text)
 
 bool traffic_record_decode(struct traffic *ret, const struct store_item *item)
 {
-    json_t *json = seal_check(item->key, item->value, NULL) == 0
-                       ? json_loads(item->value, JSON_REJECT_DUPLICATES, NULL)
-                       : NULL;
-    bool ok = json && traffic_decode(ret, json, "record", NULL) == 0;
+    json_auto_t *json = seal_check(item->key, item->value, NULL) == 0
+                            ? json_loads(item->value, JSON_REJECT_DUPLICATES, NULL)
+                            : NULL;
 
-    json_decref(json);
-    return ok;
+    return json && traffic_decode(ret, json, "record", NULL) == 0;
 }
 
 /* ---- what is in memory ----------------------------------------------------------------------- */
@@ -119,23 +119,26 @@ void traffic_book_deinit(struct traffic_book *b)
     keys_deinit(&b->shares);
 }
 
-/* Lends the entry, made if it is not there; NULL: no memory. */
-static struct traffic_entry *open_entry(struct traffic_book *b, const struct traffic_key *parts)
+/* Lends the entry of what @node tells of that day, made if it is not there; NULL: no memory. */
+static struct traffic_entry *open_entry(
+    struct traffic_book *b, const struct model_node *node, int32_t day)
 {
+    const char *network = node->net->spec.meta.name;
     char key[RECORD_KEY_MAX];
-    struct traffic_entry *entry =
-        keys_open(&b->entries, traffic_key_format(key, parts), sizeof(*entry));
+    struct traffic_entry *entry = keys_open(&b->entries,
+        traffic_key_format(key, network, day, node->spec.meta.name, b->model->self),
+        sizeof(*entry));
 
     if (!entry || entry->share)
         return entry;
-    entry->share = keys_open(&b->shares, parts->network, sizeof(*entry->share));
+    entry->share = keys_open(&b->shares, network, sizeof(*entry->share));
     if (!entry->share) {
         free_entry(b, entry);
         return NULL;
     }
     entry->share->n_entries++;
     entry->book = b;
-    entry->traffic.day = parts->day;
+    entry->traffic.day = day;
     return entry;
 }
 
@@ -169,15 +172,14 @@ static void merge_read(struct traffic_entry *entry, const struct store_item *ite
     if (!traffic_record_decode(&read, item))
         return;
     sum_paths(&read, entry->counted);
-    entry->share->n_flows -= entry->traffic.n;
     /* What was told meanwhile comes second, so that nothing that is written has no room. */
-    if (traffic_merge(&read, &entry->traffic, TRAFFIC_BOOK_FLOWS_MAX) >= 0) {
-        traffic_deinit(&entry->traffic);
-        entry->traffic = read;
-    } else {
+    if (traffic_merge(&read, &entry->traffic, TRAFFIC_BOOK_FLOWS_MAX) < 0) {
         traffic_deinit(&read);
+        return;
     }
-    entry->share->n_flows += entry->traffic.n;
+    entry->share->n_flows += read.n - entry->traffic.n;
+    traffic_deinit(&entry->traffic);
+    entry->traffic = read;
 }
 
 static void on_read(void *ctx, const struct store_answer *a)
@@ -219,51 +221,43 @@ static bool is_admitted(
     return false;
 }
 
-/* Return: flows that had no room, or may not be taken. */
-static size_t take(
+/* Counts flows that have no room, or may not be taken. */
+static void take(
     struct traffic_entry *entry, const struct model_node *node, const struct traffic *t)
 {
-    const struct model *m = entry->book->model;
-    size_t n_nodes = 0;
-    size_t share; /* flows that a network may have in memory */
+    struct traffic_book *b = entry->book;
     size_t used = entry->share->n_flows;
     size_t before = entry->traffic.n;
-    size_t n_left_out = 0;
+    size_t n_nodes = 0;
+    size_t share; /* flows that a network may have in memory */
     size_t max;
 
-    for (size_t i = 0; i < m->networks.n; i++)
-        n_nodes += model_network_at(m, i)->nodes.n;
-    share = n_nodes > 0 ? entry->book->max_flows * node->net->nodes.n / n_nodes : 0;
+    for (size_t i = 0; i < b->model->networks.n; i++)
+        n_nodes += model_network_at(b->model, i)->nodes.n;
+    share = n_nodes > 0 ? b->max_flows * node->net->nodes.n / n_nodes : 0;
     max = before + (share > used ? share - used : 0);
     if (max > TRAFFIC_BOOK_FLOWS_MAX)
         max = TRAFFIC_BOOK_FLOWS_MAX;
     for (size_t i = 0; i < t->n; i++)
         if (!is_admitted(entry, node, t->flows[i].peer) ||
             traffic_merge_flow(&entry->traffic, &t->flows[i], max) != 0)
-            n_left_out++;
+            b->n_left_out++;
     entry->share->n_flows += entry->traffic.n - before;
-    return n_left_out;
 }
 
 void traffic_book_take(struct traffic_book *b, const struct model_node *node,
     const struct traffic *t, nsec_t now, int64_t wall_s)
 {
     int32_t today = traffic_day(wall_s);
-    bool is_taken = t->day <= today + 1 && t->day >= today - TRAFFIC_BOOK_DAYS_BACK &&
-                    t->day > today - b->n_days;
-    struct traffic_key key = {.day = t->day};
-    struct traffic_entry *entry;
+    bool is_taken =
+        t->day <= today + 1 && t->day >= today - TRAFFIC_DAYS_KEPT && t->day > today - b->n_days;
+    struct traffic_entry *entry = is_taken ? open_entry(b, node, t->day) : NULL;
 
-    (void)snprintf(key.network, sizeof(key.network), "%.63s", node->net->spec.meta.name);
-    (void)snprintf(key.node, sizeof(key.node), "%.63s", node->spec.meta.name);
-    (void)snprintf(
-        key.hub, sizeof(key.hub), "%.63s", b->model->self[0] ? b->model->self : HUB_NAME_DEFAULT);
-    entry = is_taken ? open_entry(b, &key) : NULL;
     if (!entry) {
         b->n_left_out += t->n;
         return;
     }
-    b->n_left_out += take(entry, node, t);
+    take(entry, node, t);
     entry->is_unsaved = true;
     entry->used_at = now;
     if (entry->is_known)
@@ -402,20 +396,6 @@ static void on_oldest(void *ctx, const struct store_answer *a)
         b->n_on_way++;
 }
 
-static int trim(struct traffic_book *b, const char *network, struct err *e)
-{
-    char prefix[RECORD_KEY_MAX];
-    struct traffic_key key = {.day = -1};
-    struct store_range range = {.prefix = prefix, .limit = TRIM_MAX};
-    int r;
-
-    (void)snprintf(key.network, sizeof(key.network), "%.63s", network);
-    (void)traffic_key_format(prefix, &key);
-    r = store_list(b->model->store, &range, on_oldest, b, e);
-    b->n_on_way += r == 0;
-    return r;
-}
-
 int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct err *e)
 {
     int r = 0;
@@ -423,10 +403,9 @@ int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct
     b->ticked_at = now;
     b->oldest = traffic_day(wall_s) - b->n_days + 1;
     if (b->failure.code != 0) {
-        struct err failure = b->failure;
-
+        r = err_set(e, -EIO, "%s", err_text(&b->failure));
         b->failure = (struct err)ERR_NULL;
-        return err_set(e, -EIO, "%s", err_text(&failure));
+        return r;
     }
     if (b->n_on_way > 0)
         return 0;
@@ -440,7 +419,14 @@ int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct
     if (r != 0 || (b->trimmed_at != 0 && now - b->trimmed_at < TRIM_EACH))
         return r;
     b->trimmed_at = now;
-    for (size_t i = 0; r == 0 && i < b->model->networks.n; i++)
-        r = trim(b, model_network_at(b->model, i)->spec.meta.name, e);
+    for (size_t i = 0; r == 0 && i < b->model->networks.n; i++) {
+        const char *network = model_network_at(b->model, i)->spec.meta.name;
+        char prefix[RECORD_KEY_MAX];
+        struct store_range range = {
+            .prefix = traffic_key_format(prefix, network, -1, "", ""), .limit = TRIM_MAX};
+
+        r = store_list(b->model->store, &range, on_oldest, b, e);
+        b->n_on_way += r == 0;
+    }
     return r;
 }

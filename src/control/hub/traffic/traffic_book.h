@@ -33,10 +33,6 @@ struct store_item;
 /** How many days are kept, with today, unless said otherwise: this month and the last one. */
 #define TRAFFIC_BOOK_DAYS 62
 
-/** The oldest day that is taken, counted from today's: what nodes keep, and one for their clocks. A
- * member cannot write what was moved before, nor fill all days that are kept. */
-#define TRAFFIC_BOOK_DAYS_BACK TRAFFIC_DAYS_KEPT
-
 /** How long what was told may be in memory only. */
 #define TRAFFIC_BOOK_FLUSH (60 * NSEC_PER_SEC)
 
@@ -67,7 +63,9 @@ struct traffic_book {
 /** traffic_book_deinit() - forget what is in memory; the store has answered. */
 void traffic_book_deinit(struct traffic_book *b);
 
-/** traffic_book_take() - @node tells what it has moved. @wall_s: s since 1970. */
+/** traffic_book_take() - @node tells what it has moved, of a day that it may still have, with one
+ * more for its clock: it cannot write what was moved before, nor fill all days that are kept.
+ * @wall_s: s since 1970. */
 void traffic_book_take(struct traffic_book *b, const struct model_node *node,
     const struct traffic *t, nsec_t now, int64_t wall_s);
 
@@ -96,16 +94,16 @@ int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct
 
 #define TRAFFIC_KEY_PREFIX "traffic/"
 
+/** What is read of a key. */
 struct traffic_key {
-    char network[NAME_MAX_LEN + 1];
     int32_t day;
     char node[NAME_MAX_LEN + 1];
-    char hub[NAME_MAX_LEN + 1];
 };
 
-/** traffic_key_format() - without a hub, a node or a day (below 0), what all keys of that node, day
- * or network begin with. Returns @buf. */
-const char *traffic_key_format(char buf[static RECORD_KEY_MAX], const struct traffic_key *key);
+/** traffic_key_format() - without a node and a hub ("") what all keys of a day begin with, and
+ * without a day (below 0) those of a network. Returns @buf. */
+const char *traffic_key_format(char buf[static RECORD_KEY_MAX], const char *network, int32_t day,
+    const char *node, const char *hub);
 
 /** traffic_key_parse() - false: it is none; @ret is untouched then. */
 bool traffic_key_parse(struct traffic_key *ret, const char *text);

@@ -83,11 +83,11 @@ static size_t claims_of(struct traffic_node *node, struct claim *ret)
         const char *job = f->peer[0] ? f->job : "";
 
         if (f->sent > 0)
-            ret[n++] =
-                (struct claim){{node->name, f->peer, job, f->path, .bytes = f->sent}, END_SENDER};
+            ret[n++] = (struct claim){
+                {node->keyed.key, f->peer, job, f->path, .bytes = f->sent}, END_SENDER};
         if (f->received > 0 && f->peer[0])
             ret[n++] = (struct claim){
-                {f->peer, node->name, job, f->path, .bytes = f->received}, END_RECEIVER};
+                {f->peer, node->keyed.key, job, f->path, .bytes = f->received}, END_RECEIVER};
         if (f->peer[0])
             continue;
         node->others[END_SENDER] = traffic_total(node->others[END_SENDER], f->sent);
@@ -104,47 +104,29 @@ static void add_words(struct words *w, const struct claim *c)
     w->sum[c->end] = traffic_total(w->sum[c->end], c->row.bytes);
 }
 
-/* The words of the job of claim @i. Return: where the next job's claims begin. */
-static size_t words_of_job(const struct direction *d, size_t i, struct words *ret)
-{
-    *ret = (struct words){.job = d->claims[i].row.job};
-    for (; i < d->n && strcmp(d->claims[i].row.job, ret->job) == 0; i++)
-        add_words(ret, &d->claims[i]);
-    return i;
-}
-
 /* ---- who has told ---------------------------------------------------------------------------- */
 
-/* Their names come first. */
-static int compare_nodes(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-/* Who bears the direction out. */
-static void find_word(struct direction *d, const struct traffic_node *nodes, size_t n,
-    traffic_voice_fn voice, const void *ctx)
+/* Who bears the direction out: at least one end has told of it. */
+static void find_word(
+    struct direction *d, const struct keys *nodes, const struct model_network *net)
 {
     const char *names[END_N] = {
         [END_SENDER] = d->claims[0].row.from, [END_RECEIVER] = d->claims[0].row.to};
-    enum traffic_voice voices[END_N] = {TRAFFIC_VOICE_MUTE, TRAFFIC_VOICE_MUTE};
-    enum traffic_voice silent;
 
     for (unsigned k = 0; k < END_N; k++) {
-        const struct traffic_node *node = bsearch(names[k], nodes, n, sizeof(*node), compare_nodes);
+        const struct traffic_node *reported = keys_find(nodes, names[k]);
+        const struct model_node *member = reported ? NULL : model_find_node(net, names[k]);
 
-        if (node)
-            voices[k] = TRAFFIC_VOICE_REPORTED;
-        else if (names[k][0])
-            voices[k] = voice(ctx, names[k]);
-        d->others[k] = node ? node->others[k] : 0;
+        if (reported) {
+            d->others[k] = reported->others[k];
+        } else if (member && node_has_agent(&member->spec)) {
+            d->word = TRAFFIC_WORD_WAITING;
+        } else {
+            /* A hub, a stock WireGuard and all others never tell, and are in no job. */
+            d->word = TRAFFIC_WORD_ONE;
+            d->is_mute = member || names[k][0] == '\0';
+        }
     }
-    silent =
-        voices[END_SENDER] == TRAFFIC_VOICE_REPORTED ? voices[END_RECEIVER] : voices[END_SENDER];
-    d->is_mute = silent == TRAFFIC_VOICE_MUTE;
-    d->word = silent == TRAFFIC_VOICE_REPORTED ? TRAFFIC_WORD_BOTH
-              : silent == TRAFFIC_VOICE_AGENT  ? TRAFFIC_WORD_WAITING
-                                               : TRAFFIC_WORD_ONE;
 }
 
 /* ---- what counts ---------------------------------------------------------------------------- */
@@ -238,12 +220,13 @@ static void settle(const struct direction *d)
     uint64_t left = count(d, &d->all); /* that no job is counted for yet */
     bool is_disputed = find_dispute(d, &d->all, left);
     struct words none = d->all;
-    struct words w;
 
     for (size_t i = 0; i < d->n;) {
+        struct words w = {.job = d->claims[i].row.job};
         uint64_t part;
 
-        i = words_of_job(d, i, &w);
+        for (; i < d->n && strcmp(d->claims[i].row.job, w.job) == 0; i++)
+            add_words(&w, &d->claims[i]);
         if (w.job[0] == '\0') {
             none = w;
             continue;
@@ -259,27 +242,30 @@ static void settle(const struct direction *d)
 
 /* ---- a whole day ---------------------------------------------------------------------------- */
 
-int traffic_edges_make(struct traffic_edges *ret, struct traffic_node *nodes, size_t n,
-    traffic_voice_fn voice, const void *ctx)
+static struct traffic_node *node_at(const struct keys *nodes, size_t i)
 {
-    struct claim *claims;
+    return container_of(nodes->items[i], struct traffic_node, keyed);
+}
+
+int traffic_edges_make(
+    struct traffic_edges *ret, const struct keys *nodes, const struct model_network *net)
+{
+    _cleanup_(freep) struct claim *claims = NULL;
     size_t n_claims = 0;
 
     *ret = (struct traffic_edges){.n = 0};
-    qsort(nodes, n, sizeof(*nodes), compare_nodes);
-    for (size_t i = 0; i < n; i++)
-        n_claims += 2 * nodes[i].traffic.n;
+    for (size_t i = 0; i < nodes->n; i++)
+        n_claims += 2 * node_at(nodes, i)->traffic.n;
     claims = calloc(n_claims + 1, sizeof(*claims));
     /* A claim's path has a row of its job, and one of no job, at most. */
     ret->rows = calloc(2 * n_claims + 1, sizeof(*ret->rows));
     if (!claims || !ret->rows) {
-        free(claims);
         free(ret->rows);
         return -ENOMEM;
     }
     n_claims = 0;
-    for (size_t i = 0; i < n; i++)
-        n_claims += claims_of(&nodes[i], claims + n_claims);
+    for (size_t i = 0; i < nodes->n; i++)
+        n_claims += claims_of(node_at(nodes, i), claims + n_claims);
     qsort(claims, n_claims, sizeof(*claims), compare_rows);
     for (size_t i = 0; i < n_claims;) {
         struct direction d = {.claims = claims + i, .all.job = "", .edges = ret};
@@ -288,11 +274,10 @@ int traffic_edges_make(struct traffic_edges *ret, struct traffic_node *nodes, si
                strcmp(d.claims->row.to, claims[i].row.to) == 0;
              i++, d.n++)
             add_words(&d.all, &claims[i]);
-        find_word(&d, nodes, n, voice, ctx);
+        find_word(&d, nodes, net);
         settle(&d);
     }
     qsort(ret->rows, ret->n, sizeof(*ret->rows), compare_rows);
-    free(claims);
     return 0;
 }
 
@@ -304,42 +289,18 @@ int traffic_edges_make(struct traffic_edges *ret, struct traffic_node *nodes, si
 /* A walk through the records, which come in the order of days and nodes. */
 struct walk {
     struct traffic_book *book; /* pins */
-    struct traffic_query query;
     struct traffic_reader reader;
     char prefix[RECORD_KEY_MAX];
-    char last[RECORD_KEY_MAX];  /* where the next page begins behind */
-    int32_t day;                /* of @nodes */
-    struct traffic_node *nodes; /* owns; those of that day */
-    size_t n_nodes;
-    size_t cap;
+    char last[RECORD_KEY_MAX]; /* where the next page begins behind */
+    int32_t day;               /* of @nodes */
+    struct keys nodes;         /* of struct traffic_node: those of that day */
 };
 
 static void forget_day(struct walk *w)
 {
-    for (size_t i = 0; i < w->n_nodes; i++)
-        traffic_deinit(&w->nodes[i].traffic);
-    w->n_nodes = 0;
-}
-
-/* The walk has ended; @w is taken. */
-static void end(struct walk *w, int r, const struct err *e)
-{
-    w->reader.on_end(w->reader.ctx, r, e);
-    forget_day(w);
-    free(w->nodes);
-    free(w);
-}
-
-/* Of a node without a record of that day. */
-static enum traffic_voice absent_voice(const void *ctx, const char *name)
-{
-    const struct walk *w = ctx;
-    const struct model_network *net = model_find_network(w->book->model, w->query.network);
-    const struct model_node *node = net ? model_find_node(net, name) : NULL;
-
-    if (!node)
-        return TRAFFIC_VOICE_GONE;
-    return node_has_agent(&node->spec) ? TRAFFIC_VOICE_AGENT : TRAFFIC_VOICE_MUTE;
+    for (size_t i = 0; i < w->nodes.n; i++)
+        traffic_deinit(&node_at(&w->nodes, i)->traffic);
+    keys_free_all(&w->nodes);
 }
 
 /* All records of the day have been read. */
@@ -348,9 +309,10 @@ static int end_day(struct walk *w)
     struct traffic_edges edges;
     int r;
 
-    if (w->n_nodes == 0)
+    if (w->nodes.n == 0)
         return 0;
-    r = traffic_edges_make(&edges, w->nodes, w->n_nodes, absent_voice, w);
+    r = traffic_edges_make(
+        &edges, &w->nodes, model_find_network(w->book->model, w->reader.network));
     if (r == 0) {
         w->reader.on_day(w->reader.ctx, w->day, &edges);
         free(edges.rows);
@@ -360,23 +322,16 @@ static int end_day(struct walk *w)
 }
 
 /* What a node has told one hub, with what it has told another one. 0 or -ENOMEM. */
-static int take_record(struct walk *w, const struct traffic_key *key, const struct store_item *item)
+static int take_record(struct walk *w, const char *name, const struct store_item *item)
 {
-    struct traffic_node *nodes = w->nodes;
+    struct traffic_node *node;
     struct traffic read;
     int r = 0;
 
     if (!traffic_record_decode(&read, item))
         return 0;
-    if (w->n_nodes == 0 || strcmp(nodes[w->n_nodes - 1].name, key->node) != 0) {
-        nodes = sorted_open(nodes, w->n_nodes, sizeof(*nodes), w->n_nodes, &w->cap);
-        if (nodes) {
-            w->nodes = nodes;
-            nodes[w->n_nodes] = (struct traffic_node){.traffic = {.day = key->day}};
-            (void)snprintf(nodes[w->n_nodes++].name, sizeof(nodes->name), "%s", key->node);
-        }
-    }
-    if (!nodes || traffic_merge(&nodes[w->n_nodes - 1].traffic, &read, SIZE_MAX) < 0)
+    node = keys_open(&w->nodes, name, sizeof(*node));
+    if (!node || traffic_merge(&node->traffic, &read, SIZE_MAX) < 0)
         r = -ENOMEM;
     traffic_deinit(&read);
     return r;
@@ -391,13 +346,15 @@ static void on_page(void *ctx, const struct store_answer *a)
     bool has_more = a->has_more;
     int r = a->r;
 
+    if (r != 0)
+        e = *a->e;
     for (size_t i = 0; r == 0 && i < a->n_items; i++) {
         struct traffic_key key;
 
         (void)snprintf(w->last, sizeof(w->last), "%s", a->items[i].key);
         if (!traffic_key_parse(&key, a->items[i].key))
             continue;
-        if (key.day > w->query.until) {
+        if (key.day > w->reader.until) {
             has_more = false;
             break;
         }
@@ -405,20 +362,17 @@ static void on_page(void *ctx, const struct store_answer *a)
             r = end_day(w);
         w->day = key.day;
         if (r == 0)
-            r = take_record(w, &key, &a->items[i]);
+            r = take_record(w, key.node, &a->items[i]);
     }
-    if (r == 0 && has_more) {
-        r = ask(w, &e);
-        if (r == 0)
-            return;
-    } else if (r == 0) {
+    if (r == 0 && has_more && (r = ask(w, &e)) == 0)
+        return;
+    if (r == 0)
         r = end_day(w);
-    }
-    if (r != 0 && r == a->r)
-        e = *a->e;
-    else if (r == -ENOMEM)
+    if (r != 0 && e.code == 0)
         (void)err_set(&e, r, "no memory for what nodes have moved");
-    end(w, r, &e);
+    w->reader.on_end(w->reader.ctx, r, &e);
+    forget_day(w);
+    free(w);
 }
 
 static int ask(struct walk *w, struct err *e)
@@ -428,29 +382,26 @@ static int ask(struct walk *w, struct err *e)
     return store_list(w->book->model->store, &range, on_page, w, e);
 }
 
-int traffic_read(struct traffic_book *b, const struct traffic_query *query,
-    const struct traffic_reader *reader, nsec_t now, struct err *e)
+int traffic_read(
+    struct traffic_book *b, const struct traffic_reader *reader, nsec_t now, struct err *e)
 {
-    struct traffic_key key = {.day = -1};
-    int r = traffic_book_write(b, query->network, now, e);
+    int r = traffic_book_write(b, reader->network, now, e);
     struct walk *w = r == 0 ? calloc(1, sizeof(*w)) : NULL;
 
     if (r == 0 && !w)
         return err_set(e, -ENOMEM, "no memory for what nodes have moved");
     if (!w)
         return r;
-    *w = (struct walk){.book = b, .query = *query, .reader = *reader, .day = -1};
-    (void)snprintf(key.network, sizeof(key.network), "%s", query->network);
-    (void)traffic_key_format(w->prefix, &key);
-    key.day = query->since;
-    (void)traffic_key_format(w->last, &key);
+    *w = (struct walk){.book = b, .reader = *reader, .day = -1};
+    (void)traffic_key_format(w->prefix, reader->network, -1, "", "");
+    (void)traffic_key_format(w->last, reader->network, reader->since, "", "");
     r = ask(w, e);
     if (r != 0)
         free(w);
     return r;
 }
 
-void traffic_read_nodes(json_t *json, const struct model_network *net)
+json_t *traffic_read_nodes(const struct model_network *net)
 {
     json_t *islands = json_object();
     json_t *hubs = json_array();
@@ -463,6 +414,5 @@ void traffic_read_nodes(json_t *json, const struct model_network *net)
         if (node->hub)
             (void)json_array_append_new(hubs, json_string(node->meta.name));
     }
-    (void)json_object_set_new(json, "islands", islands);
-    (void)json_object_set_new(json, "hubs", hubs);
+    return json_pack("{s:o, s:o}", "islands", islands, "hubs", hubs);
 }

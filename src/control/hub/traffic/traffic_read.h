@@ -12,7 +12,9 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "cost/ledger.h"
 #include "mesh/object/traffic.h"
+#include "store/keys.h"
 
 struct model_network;
 struct traffic_book;
@@ -43,35 +45,9 @@ struct traffic_book;
 
 /** What one node says of one day. */
 struct traffic_node {
-    char name[NAME_MAX_LEN + 1];
+    struct keyed keyed;     /* its name */
     struct traffic traffic; /* owns */
     uint64_t others[2];     /* traffic_edges_make()'s: what it has not told apart */
-};
-
-/** Whether a node has told anything of a day, or might. */
-enum traffic_voice {
-    TRAFFIC_VOICE_REPORTED, /* it has */
-    TRAFFIC_VOICE_AGENT,    /* it has an agent, which will */
-    TRAFFIC_VOICE_GONE,     /* it is no member any more */
-    TRAFFIC_VOICE_MUTE,     /* a hub or a stock WireGuard, which never do, and are in no job */
-};
-
-/** Who bears a row out. */
-enum traffic_word {
-    TRAFFIC_WORD_BOTH,    /* both ends */
-    TRAFFIC_WORD_ONE,     /* one, and the other one never tells */
-    TRAFFIC_WORD_WAITING, /* one, and the other one has not told of that day yet */
-    TRAFFIC_WORD_N,
-};
-
-/** What went from one node to another one, by one path and for one job. */
-struct traffic_row {
-    const char *from; /* borrowed, like @to and @job, from the struct traffic_node */
-    const char *to;   /* "": nodes that had no sum of their own */
-    const char *job;  /* "": none */
-    enum path_kind path;
-    enum traffic_word word;
-    uint64_t bytes;
 };
 
 /** The ends of an edge contradict each other. */
@@ -86,39 +62,34 @@ struct traffic_dispute {
 
 /** What is settled. */
 struct traffic_edges {
-    struct traffic_row *rows; /* owns; in the order of from, to, job and path */
+    struct traffic_row *rows; /* owns; in the order of from, to, job and path; their texts are
+                                 borrowed from the struct traffic_node */
     size_t n;
     struct traffic_dispute disputes[TRAFFIC_DISPUTES_MAX];
     size_t n_disputes; /* of @disputes */
 };
 
-/** What has to be known of a node that has told nothing. */
-typedef enum traffic_voice (*traffic_voice_fn)(const void *ctx, const char *node);
-
 /**
  * traffic_edges_make() - settle all that the nodes say of one day
  * @ret:	its rows are for free(); borrows from @nodes
- * @nodes:	put in the order of their names
- * @voice:	asked about nodes that are not among @nodes
+ * @nodes:	of struct traffic_node
+ * @net:	has the members, some of whom may have told nothing; NULL: there are none any more
  *
  * Return: 0 or -ENOMEM.
  */
-int traffic_edges_make(struct traffic_edges *ret, struct traffic_node *nodes, size_t n,
-    traffic_voice_fn voice, const void *ctx);
+int traffic_edges_make(
+    struct traffic_edges *ret, const struct keys *nodes, const struct model_network *net);
 
 /** "both", "one", "waiting", as in JSON. */
 extern const char *const traffic_word_names[TRAFFIC_WORD_N];
 
 /* ---- reading day by day from the store ------------------------------------------------------- */
 
-struct traffic_query {
+/** Who reads, and what. */
+struct traffic_reader {
     char network[NAME_MAX_LEN + 1];
     int32_t since; /* the first day, and the last one */
     int32_t until;
-};
-
-/** Who reads. */
-struct traffic_reader {
     /* What one day comes to, borrowed; in the order of days, each at most once. */
     void (*on_day)(void *ctx, int32_t day, const struct traffic_edges *edges);
     /* The end: 0, or negative errno with words. */
@@ -131,9 +102,9 @@ struct traffic_reader {
  *
  * Return: 0: accepted, and on_end is called once, later; or negative errno with words.
  */
-int traffic_read(struct traffic_book *b, const struct traffic_query *query,
-    const struct traffic_reader *reader, nsec_t now, struct err *e);
+int traffic_read(
+    struct traffic_book *b, const struct traffic_reader *reader, nsec_t now, struct err *e);
 
-/** traffic_read_nodes() - what prices depend on, into @json: "islands", {"NODE": "ISLAND"} as they
- * were declared, and "hubs", the names of the nodes that are hubs. @net: NULL: it is gone. */
-void traffic_read_nodes(json_t *json, const struct model_network *net);
+/** traffic_read_nodes() - what prices depend on, as struct price_facts has it; a new reference.
+ * @net: NULL: it is gone. */
+json_t *traffic_read_nodes(const struct model_network *net);

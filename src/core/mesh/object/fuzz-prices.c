@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct prices p;
     struct err e = ERR_NULL;
 
-    if (prices_decode(&p, json, &e) != 0) {
+    if (prices_decode(&p, json, OBJECT_STRICT, &e) != 0) {
         assert(e.text[0] != '\0');
     } else {
         assert(p.n_islands > 0 && p.n_islands <= PRICES_ISLANDS_MAX);

@@ -2,6 +2,7 @@
  */
 #include "network.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,53 +38,44 @@ void network_keepalive_decode(struct fields *f, uint16_t *ret)
 
 /* ---- budgets --------------------------------------------------------------------------------- */
 
-/* Is there such a field? It has to be a number above 0. */
-static bool take_amount(struct fields *f, const char *name, double *ret)
+/* What is there has to be a number above 0. */
+static void take_amount(struct fields *f, const char *name, double *ret)
 {
     const json_t *json = fields_get(f, name, FIELDS_OPTIONAL);
     double value = fields_decimal(json);
 
-    if (!json)
-        return false;
-    if (!isfinite(value) || value <= 0 || value > BUDGET_MAX)
+    if (json && (!isfinite(value) || value <= 0 || value > BUDGET_MAX))
         fields_fail(f, "\"%s\" of a budget is no number above 0 up to %.0g", name, BUDGET_MAX);
-    else
+    else if (json)
         *ret = value;
-    return true;
 }
 
-static void take_budget(
-    struct fields *f, const json_t *json, enum object_mode mode, struct budgets *b)
+/* 0, or -EINVAL with words. */
+static int take_budget(
+    struct budgets *b, const json_t *json, enum object_mode mode, const char *where, struct err *e)
 {
-    struct fields own = fields_make(json, f->where, f->e);
+    struct fields f = fields_make(json, where, e);
     struct budget budget = {.cost = 0};
-    const char *cap;
     double bytes = 0;
-    bool has_cost;
 
-    fields_name(&own, "job", FIELDS_OPTIONAL, budget.job);
-    has_cost = take_amount(&own, "costPerDay", &budget.cost);
-    if (take_amount(&own, "bytesPerDay", &bytes) == has_cost)
-        fields_fail(&own, "a budget has either \"costPerDay\" or \"bytesPerDay\"");
+    fields_name(&f, "job", FIELDS_OPTIONAL, budget.job);
+    take_amount(&f, "costPerDay", &budget.cost);
+    take_amount(&f, "bytesPerDay", &bytes);
+    if ((budget.cost > 0) == (bytes > 0))
+        fields_fail(&f, "a budget has either \"costPerDay\" or \"bytesPerDay\"");
     /* A budget had a rate once, for when it is spent. A stored one loads. */
-    cap = fields_string(&own, "cap", FIELDS_OPTIONAL, 1, TRAFFIC_RATE_TEXT_MAX - 1);
-    if (cap && mode == OBJECT_STRICT)
-        fields_fail(&own, "\"cap\" of a budget has no effect any more: leave it out");
-    else if (cap)
-        (void)snprintf(budget.ignored_cap, sizeof(budget.ignored_cap), "%s", cap);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&own);
+    fields_text(&f, "cap", FIELDS_OPTIONAL, 1, sizeof(budget.ignored_cap), budget.ignored_cap);
+    if (mode == OBJECT_STRICT && budget.ignored_cap[0])
+        fields_fail(&f, "\"cap\" of a budget has no effect any more: leave it out");
     budget.bytes = (uint64_t)bytes;
-    if (!has_cost && budget.bytes == 0)
-        fields_fail(&own, "\"bytesPerDay\" of a budget is less than a byte");
+    if (bytes > 0 && budget.bytes == 0)
+        fields_fail(&f, "\"bytesPerDay\" of a budget is less than a byte");
     for (unsigned i = 0; i < b->n; i++)
         if (strcmp(b->items[i].job, budget.job) == 0)
             fields_fail(
-                &own, "%s%s has two budgets", budget.job[0] ? "job " : "the network", budget.job);
-    if (fields_end(&own) == 0)
-        b->items[b->n++] = budget;
-    else
-        f->failed = fields_end(&own);
+                &f, "%s%s has two budgets", budget.job[0] ? "job " : "the network", budget.job);
+    b->items[b->n++] = budget;
+    return object_fields_end(&f, mode);
 }
 
 void budgets_decode(struct fields *f, enum object_mode mode, struct budgets *ret)
@@ -91,25 +83,27 @@ void budgets_decode(struct fields *f, enum object_mode mode, struct budgets *ret
     const json_t *list = fields_array(f, "budgets", FIELDS_OPTIONAL, 0, BUDGETS_MAX);
     struct budgets b = {.n = 0};
 
-    for (size_t i = 0; fields_end(f) == 0 && i < json_array_size(list); i++)
-        take_budget(f, json_array_get(list, i), mode, &b);
-    if (fields_end(f) == 0)
+    for (size_t i = 0; !f->failed && i < json_array_size(list); i++)
+        f->failed = take_budget(&b, json_array_get(list, i), mode, f->where, f->e);
+    if (!f->failed)
         *ret = b;
+}
+
+json_t *budget_encode(const struct budget *b)
+{
+    bool is_cost = b->cost > 0;
+
+    return json_pack("{s:s*, s:o}", "job", b->job[0] ? b->job : NULL,
+        is_cost ? "costPerDay" : "bytesPerDay",
+        is_cost ? json_real(b->cost) : json_integer((json_int_t)b->bytes));
 }
 
 json_t *budgets_encode(const struct budgets *b)
 {
     json_t *list = b->n > 0 ? json_array() : NULL;
 
-    for (unsigned i = 0; list && i < b->n; i++) {
-        const struct budget *budget = &b->items[i];
-        bool is_cost = budget->cost > 0;
-        json_t *json = json_pack("{s:s*, s:o}", "job", budget->job[0] ? budget->job : NULL,
-            is_cost ? "costPerDay" : "bytesPerDay",
-            is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes));
-
-        fields_append(&list, json);
-    }
+    for (unsigned i = 0; list && i < b->n; i++)
+        fields_append(&list, budget_encode(&b->items[i]));
     return list;
 }
 
@@ -122,7 +116,8 @@ static int spec_decode(
     unsigned topology = TOPOLOGY_AUTO;
     unsigned cipher = CIPHER_AUTO;
     uint64_t key_rotation = 0;
-    int r;
+    const json_t *prices;
+    struct err why = ERR_NULL;
 
     n->mtu = NETWORK_MTU_DEFAULT;
     n->keepalive = NETWORK_KEEPALIVE_AUTO;
@@ -135,21 +130,22 @@ static int spec_decode(
     fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
     fields_bool(&f, "showDscp", FIELDS_OPTIONAL, &n->shows_dscp);
     budgets_decode(&f, mode, &n->budgets);
-    r = prices_field(&f, mode, &n->prices);
-    if (r != 0)
-        return err_set(e, r, "no memory for %s", frame->where);
+    prices = fields_object(&f, "prices", FIELDS_OPTIONAL);
+    n->prices = prices ? malloc(sizeof(*n->prices)) : NULL;
+    if (prices && !n->prices)
+        return err_set(e, -ENOMEM, "no memory for %s", frame->where);
+    if (prices && prices_decode(n->prices, prices, mode, &why) != 0)
+        fields_fail(&f, "%s", err_text(&why));
     /* An earlier hub may have taken another number in, which nobody has ever acted on. */
     if (mode == OBJECT_STRICT && key_rotation != 0)
         fields_fail(&f,
             "\"keyRotation\" is %llu, and only 0 is allowed: keys are not replaced by the "
             "clock yet",
             (unsigned long long)key_rotation);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
     n->topology = topology;
     n->cipher = cipher;
     n->key_rotation = (uint32_t)key_rotation;
-    return fields_end(&f);
+    return object_fields_end(&f, mode);
 }
 
 int network_decode(struct network *ret, const json_t *json, enum object_mode mode, struct err *e)

@@ -111,5 +111,8 @@ void network_deinit(struct network *n);
 /** budgets_decode() - the field "budgets", of which a job has one at most. */
 void budgets_decode(struct fields *f, enum object_mode mode, struct budgets *ret);
 
-/** budgets_encode() - a new reference; NULL: there are none, or no memory. */
+/** budget_encode() - {"job", "costPerDay" or "bytesPerDay"}; a new reference, NULL: no memory. */
+json_t *budget_encode(const struct budget *b);
+
+/** budgets_encode() - [budget_encode()]; a new reference; NULL: there are none, or no memory. */
 json_t *budgets_encode(const struct budgets *b);

@@ -1,9 +1,7 @@
 /* prices.c - see prices.h. */
 #include "mesh/object/prices.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -24,13 +22,7 @@ void prices_default(struct prices *ret)
 {
     *ret = (struct prices){
         .currency = "USD",
-        .islands = {{.name = "",
-            .has_egress = true,
-            .egress = 0.09,
-            .has_cross_zone = true,
-            .cross_zone = 0.01,
-            .zones = 1,
-            .gpu_hour = 3.93}},
+        .islands = {{.name = "", .egress = 0.09, .cross_zone = 0.01, .zones = 1, .gpu_hour = 3.93}},
         .n_islands = 1,
         .lines = {{.name = "Direct Connect 10G", .month = 2042.5, .gb = 0.02, .bps = 10e9}},
         .n_lines = 1,
@@ -49,17 +41,9 @@ static void take_number(
         *ret = value;
 }
 
-/* All fields were asked for. 0 or -EINVAL. */
-static int end_row(struct fields *f, enum object_mode mode)
-{
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(f);
-    return fields_end(f);
-}
-
 static int take_island(struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
 {
-    struct prices_island island = {.egress = -1, .cross_zone = -1, .zones = 1};
+    struct prices_island island = {.egress = NAN, .cross_zone = NAN, .zones = 1};
     struct fields f = fields_make(json, "an island of the price table", e);
 
     fields_name(&f, "name", FIELDS_OPTIONAL, island.name);
@@ -71,12 +55,8 @@ static int take_island(struct prices *p, const json_t *json, enum object_mode mo
     take_number(&f, "gpuPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.gpu_hour);
     if (prices_find(p, island.name))
         fields_fail(&f, "\"%s\" stands there twice", island.name);
-    island.has_egress = island.egress >= 0;
-    island.egress = fmax(island.egress, 0);
-    island.has_cross_zone = island.cross_zone >= 0;
-    island.cross_zone = fmax(island.cross_zone, 0);
     p->islands[p->n_islands++] = island;
-    return end_row(&f, mode);
+    return object_fields_end(&f, mode);
 }
 
 static int take_line(struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
@@ -88,10 +68,10 @@ static int take_line(struct prices *p, const json_t *json, enum object_mode mode
     take_number(&f, "perMonth", FIELDS_REQUIRED, AMOUNT_MAX, &line->month);
     take_number(&f, "perGB", FIELDS_REQUIRED, AMOUNT_MAX, &line->gb);
     take_number(&f, "bitsPerSecond", FIELDS_REQUIRED, RATE_MAX, &line->bps);
-    return end_row(&f, mode);
+    return object_fields_end(&f, mode);
 }
 
-static int decode(struct prices *ret, const json_t *json, enum object_mode mode, struct err *e)
+int prices_decode(struct prices *ret, const json_t *json, enum object_mode mode, struct err *e)
 {
     struct prices p = {.currency = "USD"};
     struct fields f = fields_make(json, "the price table", e);
@@ -104,7 +84,7 @@ static int decode(struct prices *ret, const json_t *json, enum object_mode mode,
     islands = fields_array(&f, "islands", FIELDS_REQUIRED, 1, PRICES_ISLANDS_MAX);
     lines = fields_array(&f, "lines", FIELDS_OPTIONAL, 0, PRICES_LINKS_MAX);
     one = fields_object(&f, "onePlace", FIELDS_OPTIONAL);
-    r = end_row(&f, mode);
+    r = object_fields_end(&f, mode);
     for (size_t i = 0; r == 0 && i < json_array_size(islands); i++)
         r = take_island(&p, json_array_get(islands, i), mode, e);
     for (size_t i = 0; r == 0 && i < json_array_size(lines); i++)
@@ -113,37 +93,11 @@ static int decode(struct prices *ret, const json_t *json, enum object_mode mode,
         f = fields_make(one, "\"onePlace\" of the price table", e);
         fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(p.one_place), p.one_place);
         take_number(&f, "gpuPerHour", FIELDS_REQUIRED, AMOUNT_MAX, &p.one_place_gpu_hour);
-        r = end_row(&f, mode);
+        r = object_fields_end(&f, mode);
     }
     if (r == 0)
         *ret = p;
     return r;
-}
-
-int prices_decode(struct prices *ret, const json_t *json, struct err *e)
-{
-    return decode(ret, json, OBJECT_STRICT, e);
-}
-
-int prices_field(struct fields *f, enum object_mode mode, struct prices **ret)
-{
-    const json_t *json = fields_object(f, "prices", FIELDS_OPTIONAL);
-    struct err why = ERR_NULL;
-    struct prices *p;
-
-    *ret = NULL;
-    if (!json)
-        return 0;
-    p = malloc(sizeof(*p));
-    if (!p)
-        return -ENOMEM;
-    if (decode(p, json, mode, &why) != 0) {
-        free(p);
-        fields_fail(f, "%s", err_text(&why));
-        return 0;
-    }
-    *ret = p;
-    return 0;
 }
 
 /* ---- encoding ------------------------------------------------------------------------------- */
@@ -157,15 +111,14 @@ static bool put(json_t *json, const char *name, bool is_said, double value)
 static json_t *encode_island(const struct prices_island *i)
 {
     json_t *json = json_object();
-    bool is_whole = json && (i->name[0] == '\0' ||
-                                json_object_set_new(json, "name", json_string(i->name)) == 0);
-
-    is_whole = is_whole && put(json, "egressPerGB", i->has_egress, i->egress) &&
-               put(json, "natPerGB", i->nat > 0, i->nat) &&
-               put(json, "natPerHour", i->nat_hour > 0, i->nat_hour) &&
-               json_object_set_new(json, "zones", json_integer(i->zones)) == 0 &&
-               put(json, "crossZonePerGB", i->has_cross_zone, i->cross_zone) &&
-               put(json, "gpuPerHour", i->gpu_hour > 0, i->gpu_hour);
+    bool is_whole =
+        (i->name[0] == '\0' || json_object_set_new(json, "name", json_string(i->name)) == 0) &&
+        put(json, "egressPerGB", i->egress >= 0, i->egress) &&
+        put(json, "natPerGB", i->nat > 0, i->nat) &&
+        put(json, "natPerHour", i->nat_hour > 0, i->nat_hour) &&
+        json_object_set_new(json, "zones", json_integer(i->zones)) == 0 &&
+        put(json, "crossZonePerGB", i->cross_zone >= 0, i->cross_zone) &&
+        put(json, "gpuPerHour", i->gpu_hour > 0, i->gpu_hour);
     if (!is_whole)
         json = (json_decref(json), NULL);
     return json;
@@ -198,7 +151,7 @@ json_t *prices_encode(const struct prices *p)
 
 const struct prices_island *prices_find(const struct prices *p, const char *name)
 {
-    for (size_t i = 0; i < p->n_islands; i++)
+    for (size_t i = 0; p && i < p->n_islands; i++)
         if (strcmp(p->islands[i].name, name) == 0)
             return &p->islands[i];
     return NULL;
@@ -206,11 +159,10 @@ const struct prices_island *prices_find(const struct prices *p, const char *name
 
 const struct prices_island *prices_of(const struct prices *p, const char *island)
 {
-    static const struct prices_island nothing = {.name = ""};
+    static const struct prices_island nothing = {.egress = NAN, .cross_zone = NAN};
     const struct prices_island *found = prices_find(p, island);
 
-    if (!found)
-        found = prices_find(p, "");
+    found = found ? found : prices_find(p, "");
     return found ? found : &nothing;
 }
 
@@ -218,7 +170,7 @@ double prices_per_gb(const struct prices *p, const char *island)
 {
     const struct prices_island *i = prices_of(p, island);
 
-    return i->egress + i->nat;
+    return fmax(i->egress, 0) + i->nat;
 }
 
 double prices_break_even(const struct prices_line *l, double per_gb)

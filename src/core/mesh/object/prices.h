@@ -12,8 +12,6 @@
 #include "base/parse.h"
 #include "mesh/object/object_meta.h"
 
-struct fields;
-
 /** Most islands, and most links, of a table. */
 #define PRICES_ISLANDS_MAX 64
 #define PRICES_LINKS_MAX   64
@@ -23,14 +21,12 @@ struct fields;
 /** What an island's provider takes. GB are 10^9 bytes. */
 struct prices_island {
     char name[NAME_MAX_LEN + 1]; /* the island's name in the plan; "": of all that are not named */
-    bool has_egress;             /* it is said */
-    double egress;               /* per GB that leaves the provider */
+    double egress;               /* per GB that leaves the provider; NAN: it is not said */
     double nat;                  /* per GB through its NAT gateway */
-    bool has_cross_zone;         /* it is said */
     double nat_hour;             /* of that gateway, per hour */
-    double cross_zone;           /* per GB between two zones of it, that is inside the island */
-    unsigned zones;              /* zones that its nodes are in; 1: nothing passes between zones */
-    double gpu_hour;             /* per GPU and hour */
+    double cross_zone; /* per GB between two zones of it, that is inside the island; NAN likewise */
+    unsigned zones;    /* zones that its nodes are in; 1: nothing passes between zones */
+    double gpu_hour;   /* per GPU and hour */
 };
 
 /** A dedicated line that may be ordered between islands. */
@@ -57,32 +53,27 @@ void prices_default(struct prices *ret);
 
 /**
  * prices_decode() - read a table
+ * @mode:	whether unknown fields are refused
  * @ret:	untouched on failure
  *
  * Return: 0, or -EINVAL with words that name the field: it is unknown, missing, negative, above
  * 10^9, or given twice.
  */
-int prices_decode(struct prices *ret, const json_t *json, struct err *e);
-
-/**
- * prices_field() - the field "prices", of a Network
- * @mode:	whether unknown fields of the table are refused
- * @ret:	gives; NULL: there is none
- *
- * Return: 0; -ENOMEM; what is wrong @f has.
- */
-int prices_field(struct fields *f, enum object_mode mode, struct prices **ret);
+int prices_decode(struct prices *ret, const json_t *json, enum object_mode mode, struct err *e);
 
 /** prices_encode() - as prices_decode() takes it; a new reference, NULL: no memory. */
 json_t *prices_encode(const struct prices *p);
 
-/** prices_find() - the row of exactly that name, borrowed; NULL: there is none. */
+/** prices_find() - the row of exactly that name, borrowed; NULL: there is none. @p: NULL: no table.
+ */
 const struct prices_island *prices_find(const struct prices *p, const char *name);
 
-/** prices_of() - the row of that island, or the one for all others; borrowed. */
+/** prices_of() - the row of that island, or the one for all others, or one that says nothing;
+ * borrowed. @p: NULL: no table. */
 const struct prices_island *prices_of(const struct prices *p, const char *island);
 
-/** prices_per_gb() - what a GB costs that leaves this island for another one. */
+/** prices_per_gb() - what a GB costs that leaves this island for another one, as far as it is said.
+ */
 double prices_per_gb(const struct prices *p, const char *island);
 
 /**

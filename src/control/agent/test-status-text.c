@@ -27,7 +27,24 @@ static void expect(
     json_decref(parsed);
 }
 
-/* Only what follows from @json beside what an empty status says. */
+/* What a status says of which nothing else is known: before its lines, and between them. */
+#define HEAD "? in the network ?: ?, ?\ninterface ? (no engine), MTU 0\n"
+#define HUB  "hub ? at an unknown place: does not answer, last handshake never\n"
+#define TAIL "\nno other node yet\n"
+
+/* A status with a list, "peers" or another, of @n items, each as @fmt makes it of its number. */
+__attribute__((format(printf, 3, 0))) static void list_items(
+    struct str *json, const char *list, const char *fmt, unsigned n)
+{
+    str_addf(json, "{\"%s\":[", list);
+    for (unsigned i = 0; i < n; i++) {
+        str_add(json, i > 0 ? "," : "");
+        str_addf(json, fmt, i);
+    }
+    str_add(json, "]}");
+}
+
+/* The line is among those of the status. */
 static void expect_line(const char *json, const char *line)
 {
     json_t *parsed = json_loads(json, 0, NULL);
@@ -97,6 +114,264 @@ static void test_paths_with_all_that_was_tried(void **state)
         "r2     chosen             -         -\n");
 }
 
+/* ---- this node ------------------------------------------------------------------------------- */
+
+static void test_status_of_which_little_is_known(void **state)
+{
+    expect(status_text_format, "{}", HEAD HUB TAIL);
+    expect(status_text_format,
+        "{\"self\":{\"name\":\"\",\"network\":7,\"interface\":\"weft0\",\"engine\":\"kernel\","
+        "\"mtu\":1420,\"address4\":\"10.42.0.2\",\"address6\":\"fd5a:1::2\"}}",
+        "? in the network ?: 10.42.0.2, fd5a:1::2\ninterface weft0 (kernel), MTU 1420\n" HUB TAIL);
+}
+
+/* Only those that are off. */
+static void test_offloads(void **state)
+{
+    expect(status_text_format,
+        "{\"self\":{\"offloads\":[{\"name\":\"udp-gso\",\"on\":true},"
+        "{\"name\":\"udp-gro\",\"on\":false,\"why\":\"it got lost\"},{}]}}",
+        HEAD "the offload udp-gro is off: it got lost\nthe offload ? is off: ?\n" HUB TAIL);
+}
+
+static void test_rates(void **state)
+{
+    expect(status_text_format,
+        "{\"self\":{\"rates\":{\"classes\":{\"bulk\":2500000},\"showsDscp\":true,"
+        "\"why\":\"this engine cannot\"}}}",
+        HEAD "rates that are kept: bulk 2.5Mbit\n"
+             "what is sent shows its DSCP outside the tunnel\n"
+             "rates are not kept: this engine cannot\n" HUB TAIL);
+    expect(status_text_format, "{\"self\":{\"rates\":{\"bitsPerSecond\":null,\"classes\":{}}}}",
+        HEAD HUB TAIL);
+    expect_line("{\"self\":{\"rates\":{\"bitsPerSecond\":100000000}},\"peers\":["
+                "{\"name\":\"a\"},{\"name\":\"b\",\"rateBitsPerSecond\":20000000},"
+                "{\"rateBitsPerSecond\":1000}]}",
+        "MTU 0\nrates that are kept: all 100Mbit, to b 20Mbit, to ? 1kbit\nhub");
+}
+
+/* Ten peers are named, and the others counted. */
+static void test_rates_of_many_peers(void **state)
+{
+    static const char peer[] = "{\"name\":\"n%u\",\"rateBitsPerSecond\":1000000}";
+    struct str json = STR_NULL;
+
+    list_items(&json, "peers", peer, 10);
+    expect_line(str_text(&json), ", to n8 1Mbit, to n9 1Mbit\n");
+    str_deinit(&json);
+    json = (struct str)STR_NULL;
+    list_items(&json, "peers", peer, 12);
+    expect_line(str_text(&json), ", to n8 1Mbit, to n9 1Mbit, and to 2 others\n");
+    str_deinit(&json);
+}
+
+static void test_faults_of_this_node(void **state)
+{
+    static const char fault[] =
+        "the interface is not as it should be, and nobody is reached until it is: it is gone\n";
+    struct str text = STR_NULL;
+
+    str_addf(&text, HEAD "%s" HUB TAIL, fault);
+    expect(status_text_format,
+        "{\"self\":{\"fault\":\"it is gone\",\"retry\":{\"failures\":0,\"inSeconds\":1.5}}}",
+        str_text(&text));
+    str_deinit(&text);
+    text = (struct str)STR_NULL;
+    str_addf(&text, HEAD "%sit was tried 1 time, and is tried again in 1.5 s\n" HUB TAIL, fault);
+    expect(status_text_format,
+        "{\"self\":{\"fault\":\"it is gone\",\"retry\":{\"failures\":1,\"inSeconds\":1.5}}}",
+        str_text(&text));
+    str_deinit(&text);
+    expect_line("{\"self\":{\"fault\":\"it is gone\",\"retry\":{\"failures\":2,\"inSeconds\":3}}}",
+        "\nit was tried 2 times, and is tried again in 3.0 s\n");
+    /* Without a fault nothing is tried again. */
+    expect(status_text_format, "{\"self\":{\"retry\":{\"failures\":2,\"inSeconds\":3}}}",
+        HEAD HUB TAIL);
+    expect(status_text_format, "{\"copied\":\"two have its key\",\"clock\":\"It is ahead.\"}",
+        HEAD "COPIED: two have its key\nCLOCK: It is ahead.\n" HUB TAIL);
+}
+
+static void test_foreign_peers(void **state)
+{
+    expect(status_text_format, "{\"self\":{\"foreignPeers\":{\"removed\":0,\"last\":\"AA=\"}}}",
+        HEAD HUB TAIL);
+    expect(status_text_format,
+        "{\"self\":{\"foreignPeers\":{\"removed\":1,\"ageSeconds\":7,\"last\":\"AA=\"}}}",
+        HEAD "peers that somebody else had added to the interface and that were removed: 1, the "
+             "last 7 s ago with the public key AA=\n" HUB TAIL);
+}
+
+static void test_keepalive(void **state)
+{
+    expect(status_text_format, "{\"keepalive\":{\"seconds\":10}}",
+        HEAD HUB "keepalive 10 s; not measured yet: no reason is known\n" TAIL);
+    expect(status_text_format,
+        "{\"keepalive\":{\"seconds\":25,\"from\":\"network\",\"why\":\"no session\"}}",
+        HEAD HUB "keepalive 25 s, which the network says; not measured yet: no session\n" TAIL);
+    expect(status_text_format,
+        "{\"keepalive\":{\"seconds\":21,\"from\":\"measured\",\"found\":\"the NAT forgets\","
+        "\"measuredSecondsAgo\":180,\"why\":\"no session\"}}",
+        HEAD HUB "keepalive 21 s: the NAT forgets, seen 3 min ago\n" TAIL);
+}
+
+static void test_names(void **state)
+{
+    expect(status_text_format,
+        "{\"namesFailure\":\"the disk is full\",\"self\":{\"dns\":{\"why\":\"port 53 is taken\"}},"
+        "\"namesLeftOut\":[{\"name\":\"minio\",\"node\":\"n3\",\"why\":\"it is taken\"},{}]}",
+        HEAD HUB "the nodes' names are not written to the hosts file, which is tried again and "
+                 "again: the disk is full\n"
+                 "the name \"minio\" of node n3 is left out of the hosts file: it is taken\n"
+                 "the name \"?\" of node ? is left out of the hosts file: ?\n"
+                 "the nodes' names are not answered by DNS: port 53 is taken\n" TAIL);
+}
+
+/* ---- hubs, and the cluster --------------------------------------------------------------------
+ */
+
+static void test_hub_that_answers_or_is_silent(void **state)
+{
+    /* An older agent does not say after how long its hub is silent. */
+    expect_line("{\"hub\":{\"name\":\"h\",\"endpoint\":\"192.0.2.1:1\",\"reachable\":true,"
+                "\"silentSeconds\":6,\"handshakeAgeSeconds\":0}}",
+        "\nhub h at 192.0.2.1:1: answers, last handshake 0 s ago\n");
+    expect_line("{\"hub\":{\"reachable\":true,\"silentSeconds\":7}}",
+        "\nhub ? at an unknown place: silent for 7 s, last handshake never\n");
+    expect_line("{\"hub\":{\"reachable\":true,\"silentSeconds\":22,\"quietSeconds\":23}}",
+        "place: answers, last");
+    expect_line("{\"hub\":{\"reachable\":true,\"silentSeconds\":23,\"quietSeconds\":23}}",
+        "place: silent for 23 s, last");
+    expect_line("{\"hub\":{\"reachable\":false,\"silentSeconds\":1}}",
+        "place: does not answer, last handshake never\n");
+}
+
+/* One in a TLS stream has no place that says anything. */
+static void test_what_is_wrong_with_the_hub(void **state)
+{
+    expect(status_text_format,
+        "{\"hub\":{\"name\":\"h\",\"endpoint\":\"127.0.0.1:9\",\"why\":\"UDP is blocked\","
+        "\"storeBehindSeconds\":1,\"refused\":\"other blocks\",\"tlsFailure\":\"no route\"}}",
+        HEAD "hub h in TLS: does not answer, last handshake never\n"
+             "hub: its store has not said for 1 s what has changed; what was changed elsewhere "
+             "since then is not known here\n"
+             "hub: its events are refused, what was known before them stays, and its "
+             "administrator has to look into it: other blocks\n"
+             "hub: UDP is blocked\n"
+             "hub: UDP to it fails, and so does TLS: no route\n" TAIL);
+    expect(status_text_format, "{\"hub\":{\"storeBehindSeconds\":0}}", HEAD HUB TAIL);
+}
+
+static void test_other_hubs(void **state)
+{
+    expect(status_text_format,
+        "{\"hubs\":[{\"name\":\"a\",\"serves\":true,\"endpoint\":\"192.0.2.1:1\"},"
+        "{\"name\":\"b\",\"endpoint\":\"192.0.2.2:1\",\"handshakeAgeSeconds\":5},"
+        "{\"why\":\"it is down\"}]}",
+        HEAD HUB "hub b at 192.0.2.2:1: stands by, last handshake 5 s ago\n"
+                 "hub ? at an unknown place: away: it is down, last handshake never\n" TAIL);
+}
+
+static void test_cluster(void **state)
+{
+    expect(status_text_format, "{\"cluster\":{\"reachable\":true,\"why\":\"x\"}}",
+        HEAD HUB "cluster: its API says who is in the network\n" TAIL);
+    expect(status_text_format, "{\"cluster\":{\"sinceSeconds\":7,\"why\":\"nobody listens\"}}",
+        HEAD HUB "cluster: its API does not answer for 7 s, known peers stay, and no change of the "
+                 "network is heard of: nobody listens\n" TAIL);
+    expect(status_text_format, "{\"cluster\":{\"sinceSeconds\":8,\"why\":\"\"}}",
+        HEAD HUB "cluster: its API has been asked for 8 s and has not answered yet\n" TAIL);
+    expect(status_text_format, "{\"cluster\":7}", HEAD HUB TAIL);
+}
+
+/* A line for each node with what lies behind it, then what is not used. */
+static void test_subnets(void **state)
+{
+    static const char json[] =
+        "{\"ownRoutes\":[{\"route\":\"10.9.0.0/24\"},{\"route\":\"10.8.0.0/24\",\"why\":\"no\"}],"
+        "\"routes\":[{\"node\":\"a\",\"route\":\"10.0.0.0/24\",\"used\":true},"
+        "{\"node\":\"a\",\"route\":\"10.1.0.0/24\",\"used\":false,\"why\":\"it is here\"},"
+        "{\"node\":\"a\",\"route\":\"10.2.0.0/24\",\"used\":true},"
+        "{\"node\":\"b\",\"route\":\"10.3.0.0/24\",\"used\":true}]}";
+    static const char lines[] = "this node is the way to 10.9.0.0/24\n"
+                                "this node is not yet the way to 10.8.0.0/24: no\n"
+                                "through a: 10.0.0.0/24, 10.2.0.0/24\n"
+                                "through b: 10.3.0.0/24\n"
+                                "not through a: 10.1.0.0/24, it is here\n";
+    struct str text = STR_NULL;
+
+    expect(status_text_format_routes, json, lines);
+    str_addf(&text, HEAD HUB "%s" TAIL, lines);
+    expect(status_text_format, json, str_text(&text));
+    str_deinit(&text);
+    expect(status_text_format_routes, "{}", "");
+}
+
+/* ---- peers ------------------------------------------------------------------------------------
+ */
+
+static void test_a_peer_in_the_table(void **state)
+{
+    expect(status_text_format,
+        "{\"peers\":[{\"name\":\"a\",\"address4\":\"10.42.0.3\",\"path\":\"relay\",\"relay\":"
+        "\"r1\","
+        "\"rttMs\":1.25,\"loss\":0.031,\"mtu\":1420,\"sinceSeconds\":7,\"handshakeAgeSeconds\":0,"
+        "\"rxBytes\":1536,\"txBytes\":20},{}]}",
+        HEAD HUB "\nPEER  ADDRESS    PATH          RTT     LOSS   MTU   SINCE  HANDSHAKE  "
+                 "RECEIVED  SENT\n"
+                 "a     10.42.0.3  relay via r1  1.2 ms  3.1 %  1420  7 s    0 s ago    "
+                 "1.5 KiB   20 B\n"
+                 "?     ?          ?             -       -      0     0 s    never      "
+                 "0 B       0 B\n\n");
+}
+
+/* The last columns of a row say that of the numbers. */
+static void test_units_of_times_and_bytes(void **state)
+{
+    static const struct {
+        const char *seconds;
+        const char *time;
+        const char *bytes;
+        const char *size;
+    } cases[] = {
+        {"119", "119 s", "1023", "1023 B"},
+        {"120", "2 min", "1024", "1.0 KiB"},
+        {"7199", "119 min", "1048575", "1024.0 KiB"},
+        {"7200", "2 h", "1048576", "1.0 MiB"},
+        {"172799", "47 h", "1610612736", "1.5 GiB"},
+        {"172800", "2 d", "1099511627776", "1.0 TiB"},
+        {"1000000", "11 d", "1125899906842624", "1.0 PiB"},
+        {"0", "0 s", "1152921504606846976", "1024.0 PiB"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct str json = STR_NULL;
+        struct str row = STR_NULL;
+
+        str_addf(&json, "{\"peers\":[{\"sinceSeconds\":%s,\"rxBytes\":1,\"txBytes\":%s}]}",
+            cases[i].seconds, cases[i].bytes);
+        str_addf(&row, "  %s  ", cases[i].time);
+        expect_line(str_text(&json), str_text(&row));
+        str_deinit(&row);
+        row = (struct str)STR_NULL;
+        str_addf(&row, "  1 B       %s\n", cases[i].size);
+        expect_line(str_text(&json), str_text(&row));
+        str_deinit(&row);
+        str_deinit(&json);
+    }
+}
+
+/* Each once; of two paths the same words are two. */
+static void test_reasons_of_peers(void **state)
+{
+    expect_line(
+        "{\"peers\":[{\"path\":\"relay\",\"why\":\"x\"},{\"path\":\"none\",\"why\":\"x\"},"
+        "{\"path\":\"relay\"},{\"path\":\"relay\",\"why\":\"y\"},"
+        "{\"path\":\"relay\",\"why\":\"x\"},{\"path\":\"direct\",\"why\":\"\"},{\"why\":\"z\"}]}",
+        "0 B       0 B\n\nrelay: x\nnone: x\nrelay: y\n?: z\n");
+    expect_no("{\"peers\":[{\"path\":\"relay\",\"why\":\"x\"},{\"path\":\"relay\",\"why\":\"x\"}]}",
+        "relay: x\nrelay: x\n");
+}
+
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 static void test_jobs_that_run_here(void **state)
@@ -124,7 +399,7 @@ static void test_what_nccl_took(void **state)
 static void test_the_budget_of_a_job(void **state)
 {
     expect_line("{\"jobs\":[{\"job\":\"t\",\"budget\":{\"level\":\"spent\",\"share\":1.5}}]}",
-        "job t; budget: ");
+        "job t; budget: of the day's budget (150.0 %), spent\n");
     expect_no("{\"jobs\":[{\"job\":\"t\",\"budget\":null}]}", "budget");
 }
 
@@ -138,17 +413,22 @@ static void test_peers_without_the_path_that_is_wanted(void **state)
     expect_no("{\"peers\":[{\"name\":\"b\"}]}", "ALARM");
 }
 
-/* Of many some are named. */
+/* Ten are named, and the others counted. */
 static void test_many_alarms(void **state)
 {
+    static const char peer[] = "{\"name\":\"n%u\",\"alarm\":true}";
     struct str json = STR_NULL;
 
-    str_add(&json, "{\"peers\":[");
-    for (unsigned i = 0; i < 200; i++)
-        str_addf(&json, "%s{\"name\":\"n%u\",\"alarm\":true}", i ? "," : "", i);
-    str_add(&json, "]}");
-    expect_line(str_text(&json), " more, though only direct paths are wanted\n");
-    expect_line(str_text(&json), "ALARM: no direct path to n0, n1, n2");
+    list_items(&json, "peers", peer, 10);
+    expect_line(str_text(&json),
+        "\nALARM: no direct path to n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, though only direct "
+        "paths are wanted\n");
+    str_deinit(&json);
+    json = (struct str)STR_NULL;
+    list_items(&json, "peers", peer, 12);
+    expect_line(str_text(&json),
+        "\nALARM: no direct path to n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 2 more, though only "
+        "direct paths are wanted\n");
     str_deinit(&json);
 }
 
@@ -157,6 +437,22 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths_of_which_none_was_tried),
         cmocka_unit_test(test_paths_with_all_that_was_tried),
+        cmocka_unit_test(test_status_of_which_little_is_known),
+        cmocka_unit_test(test_offloads),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_rates_of_many_peers),
+        cmocka_unit_test(test_faults_of_this_node),
+        cmocka_unit_test(test_foreign_peers),
+        cmocka_unit_test(test_keepalive),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_hub_that_answers_or_is_silent),
+        cmocka_unit_test(test_what_is_wrong_with_the_hub),
+        cmocka_unit_test(test_other_hubs),
+        cmocka_unit_test(test_cluster),
+        cmocka_unit_test(test_subnets),
+        cmocka_unit_test(test_a_peer_in_the_table),
+        cmocka_unit_test(test_units_of_times_and_bytes),
+        cmocka_unit_test(test_reasons_of_peers),
         cmocka_unit_test(test_jobs_that_run_here),
         cmocka_unit_test(test_what_nccl_took),
         cmocka_unit_test(test_the_budget_of_a_job),

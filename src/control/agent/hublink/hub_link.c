@@ -41,8 +41,8 @@ bool hub_ask_learn(
     const json_t *boot = json_object_get(answer->body, "boot");
     const json_t *after = json_object_get(answer->body, "after");
 
-    if (result != CLIENT_E_REFUSED || answer->status != STATUS_UNPROVEN || !json_is_integer(boot) ||
-        !json_is_integer(after) || json_integer_value(boot) <= 0 || json_integer_value(after) < 0)
+    if (result != CLIENT_E_REFUSED || answer->status != STATUS_UNPROVEN ||
+        json_integer_value(boot) <= 0 || !json_is_integer(after) || json_integer_value(after) < 0)
         return false;
     member_proof_signer_learn(
         signer, (uint64_t)json_integer_value(boot), (uint64_t)json_integer_value(after));
@@ -285,7 +285,6 @@ static void open_stream(struct hub_link *hl, nsec_t now)
 
     if (hl->stream || hl->is_standby || hl->address[0] == '\0')
         return;
-    (void)uv_timer_stop(&hl->timer);
     hl->traffic = (struct tcp_traffic){.bytes = 0};
     hl->heartbeat = HEARTBEAT;
     hl->store_behind_s = 0;

@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,9 +46,10 @@ struct world {
     struct endpoint api;
     struct stream streams[STREAMS_MAX]; /* the hub's ends of the watches, one after the other */
     unsigned n_streams;
-    bool refuses_stamp; /* the first request is told what stamp the hub takes */
+    unsigned n_refusals; /* so many requests are told what stamp the hub takes */
     unsigned n_watches;
     unsigned n_reports;
+    json_int_t reported; /* the number in the last one */
     unsigned n_results;
     enum edge_report_result result; /* of the last one */
     bool counts_reports;
@@ -64,6 +67,9 @@ struct world {
     bool has_known;     /* the node has something of that hub's run 9, up to revision 41 */
     char since[32];     /* as the last watch was asked for; "": a snapshot */
     char boot[32];
+    json_int_t result_body; /* the number in the last answer to a report; -1: it has no body */
+    unsigned n_asked;       /* questions about a STUN request, and the last one's path */
+    char asked[64];
     unsigned n_heard;
     struct endpoint heard_from;
     bool was_heard;
@@ -83,6 +89,20 @@ static void say(const char *text)
     (void)line_unref(l);
 }
 
+static void say_snapshot(void)
+{
+    struct snapshot snapshot = sample_snapshot(2, 2);
+    json_t *event = snapshot_encode(&snapshot);
+    char *text;
+
+    (void)json_object_set_new(event, "type", json_string("snapshot"));
+    text = json_dumps(event, JSON_COMPACT);
+    say(text);
+    free(text);
+    json_decref(event);
+    snapshot_deinit(&snapshot);
+}
+
 static void on_drained(struct stream *s, nsec_t now)
 {
 }
@@ -90,6 +110,16 @@ static void on_drained(struct stream *s, nsec_t now)
 static void on_closed(struct stream *s)
 {
     stream_deinit(s);
+}
+
+static bool refuses_stamp(struct response *rs)
+{
+    if (w.n_refusals == 0)
+        return false;
+    w.n_refusals--;
+    response_json(
+        rs, 401, json_pack("{s:s, s:i, s:i}", "error", "another stamp", "boot", 77, "after", 5));
+    return true;
 }
 
 static void get_watch(void *ctx, const struct request *rq, struct response *rs)
@@ -100,12 +130,8 @@ static void get_watch(void *ctx, const struct request *rq, struct response *rs)
     w.n_watches++;
     (void)snprintf(w.since, sizeof(w.since), "%s", since ? since : "");
     (void)snprintf(w.boot, sizeof(w.boot), "%s", boot ? boot : "");
-    if (w.refuses_stamp) {
-        w.refuses_stamp = false;
-        response_json(rs, 401,
-            json_pack("{s:s, s:i, s:i}", "error", "another stamp", "boot", 77, "after", 5));
+    if (refuses_stamp(rs))
         return;
-    }
     assert_true(w.n_streams < STREAMS_MAX);
     rs->status = 200;
     rs->stream = &w.streams[w.n_streams++];
@@ -116,6 +142,9 @@ static void get_watch(void *ctx, const struct request *rq, struct response *rs)
 static void put_status(void *ctx, const struct request *rq, struct response *rs)
 {
     w.n_reports++;
+    w.reported = json_integer_value(json_object_get(rq->body, "number"));
+    if (refuses_stamp(rs))
+        return;
     if (w.refuses_report)
         response_refuse(rs, w.refuses_report, "not now");
     else if (w.counts_reports)
@@ -126,6 +155,8 @@ static void put_status(void *ctx, const struct request *rq, struct response *rs)
 
 static void get_heard(void *ctx, const struct request *rq, struct response *rs)
 {
+    w.n_asked++;
+    (void)snprintf(w.asked, sizeof(w.asked), "%s", rq->path);
     if (w.heard)
         response_json(rs, 200, json_loads(w.heard, 0, NULL));
     else
@@ -174,6 +205,7 @@ static void on_reported(void *ctx, enum edge_report_result result, const json_t 
 {
     w.n_results++;
     w.result = result;
+    w.result_body = body ? json_integer_value(json_object_get(body, "number")) : -1;
 }
 
 static void on_change(void *ctx, bool heard, const char *why, nsec_t now)
@@ -193,16 +225,15 @@ static void on_heard(void *ctx, const struct endpoint *from)
 
 static void on_limit(uv_timer_t *timer)
 {
-    fail_msg("what was waited for did not come within 10 s");
+    fail_msg("what was waited for did not come within 20 s");
 }
+
+static const struct hub_link_listener listener = {
+    .known = is_known, .on_event = on_event, .on_change = on_change, .on_reported = on_reported};
 
 static int enter(void **state)
 {
     static const struct x25519_secret secret = {.b = {5, [31] = 0x40}};
-    struct hub_link_listener listener = {.known = is_known,
-        .on_event = on_event,
-        .on_change = on_change,
-        .on_reported = on_reported};
     struct x25519_secret hub_secret = {.b = {6, [31] = 0x40}};
     struct x25519_public hub;
     char text[64];
@@ -210,7 +241,7 @@ static int enter(void **state)
     w = (struct world){.n_events = 0};
     assert_int_equal(uv_loop_init(&w.loop), 0);
     assert_int_equal(uv_timer_init(&w.loop, &w.limit), 0);
-    assert_int_equal(uv_timer_start(&w.limit, on_limit, 60000, 0), 0);
+    assert_int_equal(uv_timer_start(&w.limit, on_limit, 20000, 0), 0);
     (void)snprintf(text, sizeof(text), "127.0.0.1:%u", PORT);
     assert_int_equal(endpoint_parse(&w.api, text, NULL), 0);
     assert_true(x25519_derive_public(&hub_secret, &hub));
@@ -242,6 +273,71 @@ static void connect_to_hub(void)
     hub_link_set_target(w.link, &w.api, clock_now());
     wait_for(&w.n_changes, 1);
     assert_true(w.is_heard);
+}
+
+static void take_link_timer(uv_handle_t *handle, void *ret)
+{
+    if (handle->type == UV_TIMER && handle->data == w.link)
+        *(uv_timer_t **)ret = (uv_timer_t *)handle;
+}
+
+/* Of the loop's timers the link's. */
+static uv_timer_t *link_timer(void)
+{
+    uv_timer_t *timer = NULL;
+
+    uv_walk(&w.loop, take_link_timer, (void *)&timer);
+    assert_non_null(timer);
+    return timer;
+}
+
+/* After so many ms something is done: silence is given up, or the next try is made; 0: nothing. */
+static uint64_t link_due_in(void)
+{
+    return uv_timer_get_due_in(link_timer());
+}
+
+static void let_timer_run_out_in(uint64_t ms)
+{
+    uv_timer_t *timer = link_timer();
+
+    uv_timer_set_repeat(timer, ms);
+    assert_int_equal(uv_timer_again(timer), 0);
+}
+
+/* What the link waits for comes about at once. */
+static void let_timer_run_out(void)
+{
+    let_timer_run_out_in(1);
+    (void)uv_run(&w.loop, UV_RUN_ONCE);
+    while (link_due_in() == 1)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+}
+
+/* Until no stream is being opened any more: how long the link waits then. */
+static uint64_t wait_for_retry(void)
+{
+    while (link_due_in() > 8000 || !uv_is_active((uv_handle_t *)link_timer()))
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    return link_due_in();
+}
+
+/* So many s of silence are allowed to the connection before its kernel is asked for a sign. */
+static int probe_seconds(void)
+{
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in to = {.sin_family = AF_UNSPEC};
+        socklen_t len = sizeof(to);
+        int idle_s = 0;
+
+        if (getpeername(fd, (struct sockaddr *)&to, &len) != 0 || to.sin_family != AF_INET ||
+            ntohs(to.sin_port) != PORT)
+            continue;
+        len = sizeof(idle_s);
+        assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &len), 0);
+        return idle_s;
+    }
+    return -1;
 }
 
 /* ---- the tests ------------------------------------------------------------------------------- */
@@ -281,11 +377,47 @@ static void test_hub_behind_its_store(void **state)
 /* What the hub takes it says when it refuses: that is no failure of the hub. */
 static void test_stamp_is_learned(void **state)
 {
-    w.refuses_stamp = true;
+    w.n_refusals = 1;
     connect_to_hub();
     assert_int_equal(w.n_watches, 2);
     assert_int_equal(w.n_changes, 1);
     assert_int_equal(w.signer.boot, 77);
+    /* So it is with each call, and with the next stream. */
+    w.n_refusals = 1;
+    assert_true(hub_link_report(w.link, json_pack("{s:i}", "number", 8)));
+    wait_for(&w.n_results, 1);
+    assert_int_equal(w.n_reports, 2);
+    assert_int_equal(w.reported, 8);
+    assert_int_equal(w.result, EDGE_REPORT_OLD);
+    w.n_refusals = 1;
+    hub_link_restart(w.link, clock_now());
+    wait_for(&w.n_events, 2);
+    assert_int_equal(w.n_watches, 4);
+    assert_int_equal(w.n_changes, 1);
+}
+
+/* A hub that refuses the stamp that it has just named is not asked on and on. */
+static void test_stamp_is_learned_once(void **state)
+{
+    uint64_t wait_ms;
+
+    open_server();
+    w.n_refusals = 3;
+    hub_link_set_target(w.link, &w.api, clock_now());
+    wait_ms = wait_for_retry();
+    assert_true(wait_ms >= 124 && wait_ms <= 250);
+    assert_int_equal(w.n_watches, 2);
+    assert_false(hub_link_is_heard(w.link));
+    /* The next try may learn again. */
+    let_timer_run_out();
+    wait_for(&w.n_changes, 1);
+    assert_true(w.is_heard);
+    assert_int_equal(w.n_watches, 4);
+    w.n_refusals = 2;
+    assert_true(hub_link_report(w.link, json_object()));
+    wait_for(&w.n_results, 1);
+    assert_int_equal(w.n_reports, 2);
+    assert_int_equal(w.result, EDGE_REPORT_LOST);
 }
 
 static void test_lost_and_found(void **state)
@@ -313,15 +445,148 @@ static void test_hub_that_is_away(void **state)
     assert_true(w.is_heard);
 }
 
+/* From a quarter of a second on each wait is up to twice as long, to 8 s; a half of each at least.
+ */
+static void test_tries_come_slower_and_slower(void **state)
+{
+    uint64_t most_ms = 250;
+
+    hub_link_set_target(w.link, &w.api, clock_now());
+    for (unsigned i = 0; i < 7; i++) {
+        uint64_t wait_ms = wait_for_retry();
+
+        assert_true(wait_ms <= most_ms);
+        assert_true(wait_ms + 100 >= most_ms / 2);
+        most_ms = most_ms < 4000 ? most_ms * 2 : 8000;
+        let_timer_run_out();
+    }
+    (void)wait_for_retry();
+    assert_int_equal(w.n_changes, 0);
+    open_server();
+    let_timer_run_out();
+    wait_for(&w.n_changes, 1);
+    assert_true(w.is_heard);
+    /* One that was heard since is tried soon again. */
+    stream_end(&w.streams[0]);
+    wait_for(&w.n_changes, 2);
+    assert_true(link_due_in() <= 250);
+    wait_for(&w.n_changes, 3);
+}
+
+/* As soon as there is reason to believe in it, it is asked, and then as often as at first. */
+static void test_restart_begins_with_short_waits(void **state)
+{
+    hub_link_set_target(w.link, &w.api, clock_now());
+    for (unsigned i = 0; i < 4; i++) {
+        (void)wait_for_retry();
+        let_timer_run_out();
+    }
+    assert_true(wait_for_retry() > 250);
+    hub_link_restart(w.link, clock_now());
+    assert_true(link_due_in() > 29000);
+    assert_true(wait_for_retry() <= 250);
+}
+
+/* A stream is given up after 30 s without a line. */
+static void test_stream_that_says_nothing(void **state)
+{
+    uint64_t due_ms;
+
+    connect_to_hub();
+    due_ms = link_due_in();
+    assert_true(due_ms > 25000 && due_ms <= 30000);
+    let_timer_run_out_in(9000);
+    assert_true(link_due_in() <= 9000);
+    say("{\"type\": \"heartbeat\", \"revision\": 41}");
+    wait_for(&w.n_events, 2);
+    assert_true(link_due_in() > 25000);
+    let_timer_run_out();
+    assert_int_equal(w.n_changes, 2);
+    assert_false(w.is_heard);
+    assert_string_equal(w.why, "it says nothing any more");
+    assert_true(link_due_in() <= 250);
+    wait_for(&w.n_changes, 3);
+    assert_true(w.is_heard);
+    assert_string_equal(w.why, "");
+    assert_int_equal(w.n_watches, 2);
+}
+
+/* To a hub that does not serve this node there is no stream, only reports. */
+static void test_standby(void **state)
+{
+    static const struct stun_transaction id = {.b = {1}};
+
+    connect_to_hub();
+    assert_true(hub_link_unheard(w.link, NULL, w.event_at + 13 * SEC) == w.event_at);
+    hub_link_set_standby(w.link, true, clock_now());
+    assert_false(hub_link_is_heard(w.link));
+    assert_int_equal(w.n_changes, 1);
+    assert_false(uv_is_active((uv_handle_t *)link_timer()));
+    assert_int_equal(hub_link_unheard(w.link, NULL, w.event_at + 1000 * SEC), 0);
+    hub_link_poke(w.link, clock_now());
+    hub_link_restart(w.link, clock_now());
+    assert_false(uv_is_active((uv_handle_t *)link_timer()));
+    assert_false(hub_link_ask_heard(w.link, &id, on_heard, NULL));
+    assert_true(hub_link_report(w.link, json_object()));
+    wait_for(&w.n_results, 1);
+    assert_int_equal(w.result, EDGE_REPORT_OLD);
+    /* The same again. */
+    hub_link_set_standby(w.link, true, clock_now());
+    assert_int_equal(w.n_watches, 1);
+    hub_link_set_standby(w.link, false, w.event_at + 500 * SEC);
+    assert_true(hub_link_unheard(w.link, NULL, w.event_at + 512 * SEC) == w.event_at + 500 * SEC);
+    wait_for(&w.n_changes, 2);
+    assert_true(w.is_heard);
+    assert_int_equal(w.n_watches, 2);
+    hub_link_set_standby(w.link, false, clock_now());
+    assert_true(hub_link_is_heard(w.link));
+}
+
+/* Nothing is missed of a hub of which it is not known where it is. */
+static void test_standby_without_a_target(void **state)
+{
+    hub_link_set_standby(w.link, true, 1000 * SEC);
+    hub_link_set_standby(w.link, false, 1000 * SEC);
+    assert_false(uv_is_active((uv_handle_t *)link_timer()));
+    assert_int_equal(hub_link_unheard(w.link, NULL, 2000 * SEC), 0);
+    hub_link_set_target(w.link, &w.api, 2000 * SEC);
+    assert_int_equal(hub_link_unheard(w.link, NULL, 2012 * SEC - 1), 0);
+    assert_true(hub_link_unheard(w.link, NULL, 2012 * SEC) == 2000 * SEC);
+}
+
+/* The stream follows the hub to another place. */
+static void test_another_target(void **state)
+{
+    struct endpoint other;
+
+    connect_to_hub();
+    assert_int_equal(endpoint_parse(&other, "127.0.0.2:7000", NULL), 0);
+    hub_link_set_target(w.link, &other, w.event_at + 100 * SEC);
+    assert_true(hub_link_unheard(w.link, NULL, w.event_at + 112 * SEC) == w.event_at + 100 * SEC);
+    (void)wait_for_retry();
+    assert_int_equal(w.n_changes, 2);
+    assert_false(w.is_heard);
+    hub_link_set_target(w.link, &w.api, clock_now());
+    wait_for(&w.n_changes, 3);
+    assert_true(w.is_heard);
+    assert_int_equal(w.n_watches, 2);
+}
+
 static void test_restart_opens_another_stream(void **state)
 {
     connect_to_hub();
     /* Just heard: there is no reason for another one. */
-    hub_link_poke(w.link, clock_now());
+    hub_link_poke(w.link, w.event_at + 15 * SEC - 1);
+    say("{\"type\": \"heartbeat\", \"revision\": 41}");
+    wait_for(&w.n_events, 2);
     assert_int_equal(w.n_watches, 1);
     hub_link_restart(w.link, clock_now());
     wait_for(&w.n_watches, 2);
-    wait_for(&w.n_events, 2);
+    wait_for(&w.n_events, 3);
+    /* A heartbeat is missing. */
+    hub_link_poke(w.link, w.event_at + 15 * SEC);
+    wait_for(&w.n_events, 4);
+    assert_int_equal(w.n_watches, 3);
     /* Nobody was told that the hub was away. */
     assert_int_equal(w.n_changes, 1);
 }
@@ -345,6 +610,12 @@ static void test_goes_on(void **state)
     stream_end(&w.streams[2]);
     wait_for(&w.n_watches, 4);
     assert_string_equal(w.since, "");
+    wait_for(&w.n_events, 5);
+    say_snapshot();
+    wait_for(&w.n_events, 6);
+    stream_end(&w.streams[3]);
+    wait_for(&w.n_watches, 5);
+    assert_string_equal(w.since, "41");
 }
 
 static void test_event_that_cannot_be_used(void **state)
@@ -378,12 +649,27 @@ static void test_silence(void **state)
         skip();
     connect_to_hub();
     now = w.event_at;
-    assert_int_equal(hub_link_unheard(w.link, NULL, now + 11 * SEC), 0);
-    assert_int_not_equal(hub_link_unheard(w.link, &is_late, now + 13 * SEC), 0);
+    assert_int_equal(hub_link_unheard(w.link, &is_late, now + 12 * SEC - 1), 0);
+    assert_false(is_late);
+    assert_true(hub_link_unheard(w.link, &is_late, now + 12 * SEC) == now);
     assert_true(is_late);
     /* Its kernel's answers count until a heartbeat is missing. */
-    assert_kernel_counts(10 * SEC);
-    assert_true(hub_link_view(w.link, now + 12 * SEC).silent_for >= 12 * SEC);
+    assert_kernel_counts(11 * SEC - 1);
+    assert_true(hub_link_view(w.link, now + 11 * SEC).silent_for == 11 * SEC);
+    /* And of no connection. */
+    hub_link_restart(w.link, clock_now());
+    assert_true(hub_link_view(w.link, now + 10 * SEC).silent_for == 10 * SEC);
+}
+
+/* As long as new lines come, nothing is repeated, however many they are. */
+static void test_lines_are_no_repetitions(void **state)
+{
+    connect_to_hub();
+    for (unsigned i = 2; i <= 6; i++) {
+        say("{\"type\": \"heartbeat\", \"revision\": 41}");
+        wait_for(&w.n_events, i);
+        assert_int_equal(hub_link_unheard(w.link, NULL, w.event_at), 0);
+    }
 }
 
 /* The hub says that its heartbeats come slower, and then that they come as usual. */
@@ -398,6 +684,7 @@ static void test_slow_heartbeats(void **state)
     wait_for(&w.n_events, 2);
     now = w.event_at;
     assert_int_equal(hub_link_view(w.link, clock_now()).quiet_max, 23 * SEC);
+    assert_int_equal(probe_seconds(), 21);
     assert_int_equal(hub_link_unheard(w.link, NULL, now + 21 * SEC), 0);
     assert_int_not_equal(hub_link_unheard(w.link, NULL, now + 23 * SEC), 0);
     assert_kernel_counts(20 * SEC);
@@ -405,13 +692,25 @@ static void test_slow_heartbeats(void **state)
     /* However long the hub says: it counts as away after HUB_LINK_SILENCE. */
     say("{\"type\": \"heartbeat\", \"revision\": 41, \"next\": 3600}");
     wait_for(&w.n_events, 3);
-    assert_true(hub_link_view(w.link, clock_now()).quiet_max < HUB_LINK_SILENCE);
-    say("{\"type\": \"heartbeat\", \"revision\": 42}");
+    assert_int_equal(hub_link_view(w.link, clock_now()).quiet_max, 23 * SEC);
+    say("{\"type\": \"heartbeat\", \"revision\": 41, \"next\": 12}");
     wait_for(&w.n_events, 4);
+    assert_int_equal(hub_link_view(w.link, clock_now()).quiet_max, 15 * SEC);
+    assert_int_equal(probe_seconds(), 13);
+    say("{\"type\": \"heartbeat\", \"revision\": 42}");
+    wait_for(&w.n_events, 5);
     now = w.event_at;
     assert_int_equal(hub_link_view(w.link, clock_now()).quiet_max, HUB_LINK_QUIET_MAX);
+    assert_int_equal(probe_seconds(), CLIENT_WATCH_PROBE_S);
     assert_int_not_equal(hub_link_unheard(w.link, NULL, now + 13 * SEC), 0);
     assert_int_equal(w.n_watches, 1);
+    /* Nothing is known of the heartbeats of another stream. */
+    say("{\"type\": \"heartbeat\", \"revision\": 41, \"next\": 20, \"storeBehind\": 3}");
+    wait_for(&w.n_events, 6);
+    hub_link_restart(w.link, clock_now());
+    assert_int_equal(hub_link_view(w.link, clock_now()).quiet_max, HUB_LINK_QUIET_MAX);
+    assert_int_equal(hub_link_view(w.link, clock_now()).store_behind_s, 0);
+    assert_true(hub_link_view(w.link, clock_now()).is_heard);
 }
 
 static void test_reports(void **state)
@@ -421,6 +720,13 @@ static void test_reports(void **state)
     /* One at a time. */
     assert_false(hub_link_report(w.link, json_object()));
     wait_for(&w.n_reports, 1);
+    wait_for(&w.n_results, 1);
+    /* Of none there is nothing to send. */
+    assert_false(hub_link_report(w.link, NULL));
+    assert_true(hub_link_report(w.link, json_pack("{s:i}", "number", 6)));
+    wait_for(&w.n_results, 2);
+    assert_int_equal(w.reported, 6);
+    assert_int_equal(w.n_reports, 2);
 }
 
 /* Both are on this machine, whose clock agrees with itself, but for how long the answer took. */
@@ -460,12 +766,13 @@ static void test_what_becomes_of_reports(void **state)
         wait_for(&w.n_results, i + 1);
         assert_false(hub_link_is_reporting(w.link));
         assert_int_equal(w.result, cases[i].result);
+        assert_int_equal(w.result_body, cases[i].result == EDGE_REPORT_TAKEN ? 1 : -1);
     }
 }
 
 static void test_what_the_hub_has_heard(void **state)
 {
-    static const struct stun_transaction id = {.b = {1, 2, 3}};
+    static const struct stun_transaction id = {.b = {1, 2, 3, [11] = 0xfe}};
     char text[ENDPOINT_TEXT_MAX];
 
     assert_false(hub_link_ask_heard(w.link, &id, on_heard, NULL));
@@ -480,16 +787,54 @@ static void test_what_the_hub_has_heard(void **state)
     assert_true(hub_link_ask_heard(w.link, &id, on_heard, NULL));
     wait_for(&w.n_heard, 2);
     assert_false(w.was_heard);
+    assert_string_equal(w.asked, "/v1/heard/0102030000000000000000fe");
 }
 
-static void test_no_hub_to_ask(void **state)
+/* An answer that says neither is none, and the next question may be asked. */
+static void test_hub_that_does_not_say_what_it_has_heard(void **state)
 {
-    struct hub_ask *ask = NULL;
-    struct err e = ERR_NULL;
+    static const char *const answers[] = {NULL, "{}",
+        "{\"heard\": 1, \"endpoint\": \"203.0.113.5:1\"}", "{\"heard\": true}",
+        "{\"heard\": true, \"endpoint\": \"nowhere\"}"};
+    static const struct stun_transaction id = {.b = {1}};
 
-    assert_int_equal(
-        hub_link_ask(w.link, "GET", "/v1/jobs", NULL, 1000, NULL, NULL, &ask, &e), -ENOTCONN);
-    assert_string_equal(e.text, "this node knows of no hub yet");
+    connect_to_hub();
+    for (unsigned i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+        w.heard = answers[i];
+        while (!hub_link_ask_heard(w.link, &id, on_heard, NULL))
+            (void)uv_run(&w.loop, UV_RUN_ONCE);
+        wait_for(&w.n_asked, i + 1);
+    }
+    w.heard = "{\"heard\": false}";
+    while (!hub_link_ask_heard(w.link, &id, on_heard, NULL))
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    wait_for(&w.n_heard, 1);
+    assert_int_equal(w.n_heard, 1);
+    assert_false(w.was_heard);
+}
+
+/* Its API is reached through no other interface than that of the overlay. */
+static void test_interface_that_is_not_there(void **state)
+{
+    (void)hub_link_free(w.link);
+    assert_int_equal(hub_link_new(&w.link, &w.loop, "nosuch0", &w.signer, &listener, NULL), 0);
+    open_server();
+    hub_link_set_target(w.link, &w.api, clock_now());
+    (void)wait_for_retry();
+    assert_int_equal(w.n_watches, 0);
+}
+
+static void test_report_to_a_hub_that_is_away(void **state)
+{
+    int64_t ahead_s;
+
+    hub_link_set_standby(w.link, true, clock_now());
+    hub_link_set_target(w.link, &w.api, clock_now());
+    assert_true(hub_link_report(w.link, json_object()));
+    wait_for(&w.n_results, 1);
+    assert_int_equal(w.result, EDGE_REPORT_LOST);
+    assert_false(hub_link_is_reporting(w.link));
+    assert_false(hub_link_clock_ahead(w.link, &ahead_s));
 }
 
 int main(void)
@@ -498,18 +843,28 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_heard_with_the_first_line, enter, leave),
         cmocka_unit_test_setup_teardown(test_hub_behind_its_store, enter, leave),
         cmocka_unit_test_setup_teardown(test_stamp_is_learned, enter, leave),
+        cmocka_unit_test_setup_teardown(test_stamp_is_learned_once, enter, leave),
         cmocka_unit_test_setup_teardown(test_lost_and_found, enter, leave),
         cmocka_unit_test_setup_teardown(test_hub_that_is_away, enter, leave),
+        cmocka_unit_test_setup_teardown(test_tries_come_slower_and_slower, enter, leave),
+        cmocka_unit_test_setup_teardown(test_restart_begins_with_short_waits, enter, leave),
+        cmocka_unit_test_setup_teardown(test_stream_that_says_nothing, enter, leave),
+        cmocka_unit_test_setup_teardown(test_standby, enter, leave),
+        cmocka_unit_test_setup_teardown(test_standby_without_a_target, enter, leave),
+        cmocka_unit_test_setup_teardown(test_another_target, enter, leave),
         cmocka_unit_test_setup_teardown(test_restart_opens_another_stream, enter, leave),
-        cmocka_unit_test_setup_teardown(test_event_that_cannot_be_used, enter, leave),
         cmocka_unit_test_setup_teardown(test_goes_on, enter, leave),
+        cmocka_unit_test_setup_teardown(test_event_that_cannot_be_used, enter, leave),
         cmocka_unit_test_setup_teardown(test_silence, enter, leave),
+        cmocka_unit_test_setup_teardown(test_lines_are_no_repetitions, enter, leave),
         cmocka_unit_test_setup_teardown(test_slow_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_time_it_is, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_becomes_of_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_the_hub_has_heard, enter, leave),
-        cmocka_unit_test_setup_teardown(test_no_hub_to_ask, enter, leave),
+        cmocka_unit_test_setup_teardown(test_hub_that_does_not_say_what_it_has_heard, enter, leave),
+        cmocka_unit_test_setup_teardown(test_interface_that_is_not_there, enter, leave),
+        cmocka_unit_test_setup_teardown(test_report_to_a_hub_that_is_away, enter, leave),
     };
 
     netns_be_alone();

@@ -343,7 +343,7 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
             rc->n_foreign++;
             res->n_foreign++;
         }
-        res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark +
+        res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark + d.set_relay +
                           d.set_shows_dscp + diff_count_rates(&d);
         remember(rc, want);
         rc->has_passed = true;

@@ -23,6 +23,7 @@
 #include "test/support/netns.h"
 #include "test/support/sample_engine.h"
 #include "test/support/sample_mesh.h"
+#include "wire/path.h"
 
 static const struct x25519_secret secret = {.b = {5, [31] = 0x40}};
 
@@ -142,6 +143,17 @@ static void test_second_pass_touches_nothing(void **state)
     end_world(w);
 }
 
+/* Behind n4 is a subnet. */
+static void put_router(struct world *w)
+{
+    struct object router = sample_node(4);
+
+    router.node.routes = calloc(1, sizeof(*router.node.routes));
+    assert_non_null(router.node.routes);
+    router.node.routes->items[router.node.routes->n++] = netns_prefix("10.77.0.0/24");
+    sample_put(&w->snapshot, router);
+}
+
 /* A measured path gives its peer an MTU and so two routes; a subnet behind a node gives a rule. */
 static void test_pass_writes_what_differs_and_nothing_else(void **state)
 {
@@ -150,14 +162,10 @@ static void test_pass_writes_what_differs_and_nothing_else(void **state)
     struct render_input in = {
         .snapshot = &w->snapshot, .paths = paths, .n_paths = 2, .link_mtu = 1440};
     struct reconcile_result result;
-    struct object router = sample_node(4);
 
     assert_int_equal(endpoint_parse(&paths[0].endpoint, "198.51.100.3:51820", NULL), 0);
     assert_int_equal(endpoint_parse(&paths[1].endpoint, "198.51.100.4:51820", NULL), 0);
-    router.node.routes = calloc(1, sizeof(*router.node.routes));
-    assert_non_null(router.node.routes);
-    router.node.routes->items[router.node.routes->n++] = netns_prefix("10.77.0.0/24");
-    sample_put(&w->snapshot, router);
+    put_router(w);
     for (unsigned i = 0; i < 3; i++) {
         (void)netlink_writes_take();
         assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
@@ -177,6 +185,62 @@ static void test_pass_writes_what_differs_and_nothing_else(void **state)
     assert_int_equal(w->engine.n_applied, 3);
     assert_int_equal(w->engine.n_touched, 1);
     assert_int_equal(netlink_writes_take(), 2);
+    end_world(w);
+}
+
+/* The kernel keeps no MTU of a peer: what it was told is what it has. One in user space is asked.
+ */
+static void test_mtu_that_the_engine_does_not_keep(void **state)
+{
+    static const enum engine_kind kinds[] = {ENGINE_KIND_KERNEL, ENGINE_KIND_USERSPACE};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        struct world *w = make_world(state, kinds[i]);
+        struct render_path path = {.node = "n3", .mtu = 1360};
+        struct render_input in = {
+            .snapshot = &w->snapshot, .paths = &path, .n_paths = 1, .link_mtu = 1440};
+        struct x25519_public n3 = sample_key(3);
+        struct reconcile_result result;
+
+        assert_int_equal(endpoint_parse(&path.endpoint, "198.51.100.3:51820", NULL), 0);
+        for (unsigned again = 0; again < 2; again++) {
+            assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
+            assert_int_equal(sample_engine_find(&w->engine, &n3)->mtu, again ? 0 : 1360);
+            sample_engine_find(&w->engine, &n3)->mtu = 0;
+            if (kinds[i] == ENGINE_KIND_USERSPACE)
+                break;
+        }
+        assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
+        assert_int_equal(result.n_changes, kinds[i] == ENGINE_KIND_USERSPACE);
+        assert_int_equal(w->engine.n_touched, kinds[i] == ENGINE_KIND_USERSPACE ? 1 : 3);
+        assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+        end_world(w);
+    }
+}
+
+static int fail_to_check_rates(struct engine *engine, struct err *e)
+{
+    return err_set(e, -EIO, "the process does not answer");
+}
+
+/* Whether it keeps them is asked only where there are any. */
+static void test_rates_of_which_nothing_is_known(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct render_input in = {.snapshot = &w->snapshot, .link_mtu = 1440};
+    struct engine_ops ops = *w->engine.engine.ops;
+    struct reconcile_result result;
+    struct err e = ERR_NULL;
+
+    ops.check_rates = fail_to_check_rates;
+    w->engine.engine.ops = &ops;
+    assert_true(pass(w) > 0);
+    w->snapshot.network.shows_dscp = true;
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, &e), -EIO);
+    assert_string_equal(e.text, "the process does not answer");
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), -EIO);
+    assert_int_equal(w->engine.n_applied, 1);
+    assert_false(w->engine.config.shows_dscp);
     end_world(w);
 }
 
@@ -385,10 +449,15 @@ static void test_peer_that_only_the_engine_knows(void **state)
     struct wg_peer added = {.key = {.b = {0xfe, 0xed}}, .endpoint = at};
     struct x25519_public key = added.key;
 
+    struct wg_peer second = {.key = {.b = {0x01}}};
+
     assert_int_equal(wg_config_add(&w->engine.config, &added), 0);
+    assert_int_equal(wg_config_add(&w->engine.config, &second), 0);
     reconcile_assume(&w->rc, &in);
     assert_true(pass(w) > 0);
-    assert_int_equal(w->engine.config.n_peers, 4);
+    assert_int_equal(w->engine.config.n_peers, 5);
+    assert_int_equal(w->engine.n_touched, 3);
+    assert_int_equal(w->rc.applied.n_peers, 5);
     assert_int_equal(pass(w), 0);
     assert_int_equal(sample_engine_find(&w->engine, &key)->endpoint.port, 9);
 
@@ -437,17 +506,24 @@ static struct wg_peer *hub_of(struct world *w)
 static void test_endpoint_that_was_learned(void **state)
 {
     struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
-    struct endpoint applied;
     struct endpoint learned = {.addr = {{[10] = 0xff, 0xff, 198, 51, 100, 9}}, .port = 7};
+    struct x25519_public n3 = sample_key(3);
+    struct endpoint applied;
 
+    /* Nor before the first pass. */
+    assert_false(reconcile_resend_endpoint(&w->rc, &n3, &learned));
     (void)pass(w);
     applied = hub_of(w)->endpoint;
     assert_false(endpoint_is_none(&applied));
     assert_false(reconcile_resend_endpoint(&w->rc, &hub_of(w)->key, &applied));
+    /* Nothing is to be told of one that is not known. */
+    assert_false(reconcile_resend_endpoint(&w->rc, &(struct x25519_public){{9}}, &learned));
     hub_of(w)->endpoint = learned;
     assert_int_equal(pass(w), 0);
     assert_true(endpoint_equal(&hub_of(w)->endpoint, &learned));
     assert_true(reconcile_resend_endpoint(&w->rc, &hub_of(w)->key, &learned));
+    /* That is so already. */
+    assert_false(reconcile_resend_endpoint(&w->rc, &hub_of(w)->key, &learned));
     assert_int_equal(pass(w), 1);
     assert_true(endpoint_equal(&hub_of(w)->endpoint, &applied));
     end_world(w);
@@ -482,11 +558,19 @@ static void test_network_of_the_machine_changed(void **state)
 {
     struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
 
+    struct endpoint learned = {.addr = {{[10] = 0xff, 0xff, 198, 51, 100, 9}}, .port = 7};
+
     (void)pass(w);
     w->rc.tells_all = true;
-    assert_true(pass(w) > 0);
+    assert_int_equal(pass(w), 3);
     assert_int_equal(w->engine.n_applied, 2);
     assert_int_equal(pass(w), 0);
+    /* One that was learned stays. */
+    hub_of(w)->endpoint = learned;
+    w->rc.tells_all = true;
+    assert_int_equal(pass(w), 2);
+    assert_true(endpoint_equal(&hub_of(w)->endpoint, &learned));
+    assert_false(w->rc.tells_all);
     end_world(w);
 }
 
@@ -502,6 +586,9 @@ static void test_engine_that_is_gone(void **state)
     (void)pass(w);
     assert_int_equal(reconcile_handshake(&w->rc, &key, &e), 0);
     assert_int_equal(w->engine.n_handshakes, 1);
+    assert_int_equal(reconcile_observe(&w->rc, &have, &e), 0);
+    assert_int_equal(have.n_peers, 3);
+    wg_config_deinit(&have);
     w->engine.is_gone = true;
     assert_int_equal(reconcile_observe(&w->rc, &have, &e), ENGINE_E_GONE);
     /* A bridge is no WireGuard interface, so no other engine is to be had. */
@@ -510,7 +597,10 @@ static void test_engine_that_is_gone(void **state)
     assert_true(w->engine.is_closed);
     assert_null(w->rc.engine);
     assert_int_equal(reconcile_observe(&w->rc, &have, &e), ENGINE_E_GONE);
+    assert_string_equal(e.text, "the engine of weft0 is not open");
+    e = (struct err)ERR_NULL;
     assert_int_equal(reconcile_handshake(&w->rc, &key, &e), ENGINE_E_GONE);
+    assert_string_equal(e.text, "the engine of weft0 is not open");
     end_world(w);
 }
 
@@ -533,12 +623,32 @@ static void test_taken_down(void **state)
     struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
     struct rtnl_link link;
 
+    struct rtnl_rule rule = {
+        .table = rtnl_table_of("weft0"), .mark = RTNL_OUTER_MARK, .priority = 5187};
+
+    assert_int_equal(w->rc.has_applied, false);
+    put_router(w);
     (void)pass(w);
+    assert_int_equal(rtnl_find_rule(w->nl, true, &rule), 0);
     for (unsigned again = 0; again < 2; again++) {
+        assert_int_equal(rtnl_find_rule(w->nl, true, &rule), again ? RTNL_E_ABSENT : 0);
         assert_int_equal(reconcile_take_down(&w->rc, NULL), 0);
         assert_int_equal(rtnl_find_link(w->nl, "weft0", &link), RTNL_E_ABSENT);
         assert_null(w->rc.engine);
+        assert_true(w->engine.is_closed);
     }
+    end_world(w);
+}
+
+/* By an agent that does not know what an earlier one has set up. */
+static void test_taken_down_unseen(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct rtnl_link link;
+
+    w->rc.engine = NULL;
+    assert_int_equal(reconcile_take_down(&w->rc, NULL), 0);
+    assert_int_equal(rtnl_find_link(w->nl, "weft0", &link), RTNL_E_ABSENT);
     end_world(w);
 }
 
@@ -569,6 +679,27 @@ static void test_retired(void **state)
         assert_int_equal(reconcile_take_down(&w->rc, NULL), 0);
         end_world(w);
     }
+}
+
+static int retire_late(struct engine *engine, struct err *e)
+{
+    return err_set(e, ENGINE_E_GONE, "the engine is gone");
+}
+
+/* One that has ended by itself, and none at all. */
+static void test_nothing_to_retire(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct engine_ops ops = *w->engine.engine.ops;
+
+    (void)pass(w);
+    ops.retire = retire_late;
+    w->engine.engine.ops = &ops;
+    assert_int_equal(reconcile_retire_engine(&w->rc, NULL), 0);
+    assert_true(w->engine.is_closed);
+    assert_null(w->rc.engine);
+    assert_int_equal(reconcile_retire_engine(&w->rc, NULL), 0);
+    end_world(w);
 }
 
 /* An interface that the agent itself took away is not told of as one that somebody deleted. */
@@ -643,42 +774,45 @@ static void test_links_of_the_machine(void **state)
     assert_int_equal(rtnl_set_link(w->nl, lan, true, 1400), 0);
     /* Less IPv4's header, UDP's, that of a data message, and its tag. */
     assert_int_equal(reconcile_see_links(&w->rc), 1400 - 20 - 8 - 32);
+    /* Of more no path is measured. */
+    assert_int_equal(rtnl_set_link(w->nl, lan, true, 20000), 0);
+    assert_int_equal(reconcile_see_links(&w->rc), PATH_FRAME_MAX - 32);
+    assert_int_equal(rtnl_set_link(w->nl, lan, false, 0), 0);
+    assert_int_equal(reconcile_see_links(&w->rc), 0);
     end_world(w);
 }
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, netns_enter, netns_leave)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_second_pass_touches_nothing, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(
-            test_pass_writes_what_differs_and_nothing_else, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_rates, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(
-            test_rates_that_the_engine_does_not_keep, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_machine_without_v6, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(
-            test_interface_that_was_changed_by_hand, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_routes_to_other_blocks, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(
-            test_engine_that_was_changed_by_hand, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_foreign_peer, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(
-            test_peer_that_only_the_engine_knows, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_foreign_interface, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_endpoint_that_was_learned, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(
-            test_what_an_earlier_agent_applied, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(
-            test_network_of_the_machine_changed, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_engine_that_is_gone, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_interface_that_is_gone, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_taken_down, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_retired, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_who_took_the_interface, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(
-            test_engine_without_its_interface, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_name_that_was_taken, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_links_of_the_machine, netns_enter, netns_leave),
+        TEST(test_second_pass_touches_nothing),
+        TEST(test_pass_writes_what_differs_and_nothing_else),
+        TEST(test_mtu_that_the_engine_does_not_keep),
+        TEST(test_rates_of_which_nothing_is_known),
+        TEST(test_rates),
+        TEST(test_rates_that_the_engine_does_not_keep),
+        TEST(test_machine_without_v6),
+        TEST(test_interface_that_was_changed_by_hand),
+        TEST(test_routes_to_other_blocks),
+        TEST(test_engine_that_was_changed_by_hand),
+        TEST(test_foreign_peer),
+        TEST(test_peer_that_only_the_engine_knows),
+        TEST(test_foreign_interface),
+        TEST(test_endpoint_that_was_learned),
+        TEST(test_what_an_earlier_agent_applied),
+        TEST(test_network_of_the_machine_changed),
+        TEST(test_engine_that_is_gone),
+        TEST(test_interface_that_is_gone),
+        TEST(test_taken_down),
+        TEST(test_taken_down_unseen),
+        TEST(test_retired),
+        TEST(test_nothing_to_retire),
+        TEST(test_who_took_the_interface),
+        TEST(test_engine_without_its_interface),
+        TEST(test_name_that_was_taken),
+        TEST(test_links_of_the_machine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,6 +110,7 @@ static void test_handshake_before_the_first_look(void **state)
     observe_deinit(&o);
     /* Longer ago than the machine runs. */
     take(&o, WALL / SEC - 5000, 0, 1000 * SEC, WALL);
+    assert_int_equal(observe_find(&o, &key)->handshake_at, 1);
     assert_false(observation_has_session(observe_find(&o, &key), 1000 * SEC));
     observe_deinit(&o);
 }
@@ -129,6 +130,52 @@ static void take_counts(
 static bool is_silent(const struct observe *o, nsec_t now)
 {
     return observation_is_silent(observe_find(o, &key), now);
+}
+
+/* Of two handshakes in a second, and of an engine that has none any more. */
+static void test_which_handshakes_are_new(void **state)
+{
+    struct wg_peer p = {.key = key, .facts = {.handshake_sec = WALL / SEC, .handshake_nsec = 5}};
+    struct wg_config c = {.peers = &p, .n_peers = 1};
+    struct observe o = {0};
+
+    assert_int_equal(observe_take(&o, &c, 100 * SEC, WALL), 0);
+    assert_int_equal(observe_take(&o, &c, 101 * SEC, WALL), 0);
+    assert_int_equal(observe_find(&o, &key)->handshake_at, 100 * SEC);
+    p.facts.handshake_nsec++;
+    assert_int_equal(observe_take(&o, &c, 102 * SEC, WALL), 0);
+    assert_int_equal(observe_find(&o, &key)->handshake_at, 102 * SEC);
+    p.facts.handshake_sec = 0;
+    assert_int_equal(observe_take(&o, &c, 103 * SEC, WALL), 0);
+    assert_int_equal(observe_find(&o, &key)->handshake_at, 0);
+    assert_int_equal(age(&o, 103 * SEC), -1);
+    observe_deinit(&o);
+}
+
+static void test_what_the_engine_says(void **state)
+{
+    const struct x25519_public second = {.b = {8}};
+    struct wg_peer peers[] = {{.key = key,
+                                  .facts = {.tx_bytes = 3, .rx_bytes = 4},
+                                  .endpoint = {.port = 9},
+                                  .rate = 1000000},
+        {.key = second, .endpoint = {.port = 10}}};
+    struct wg_config c = {.peers = peers, .n_peers = 2, .rates = {.all = 5000}, .shows_dscp = true};
+    const struct observation *ob;
+    struct observe o = {0};
+
+    assert_int_equal(observe_take(&o, &c, 100 * SEC, WALL), 0);
+    assert_int_equal(o.n, 2);
+    assert_true(o.shows_dscp);
+    assert_int_equal(o.rates.all, 5000);
+    ob = observe_find(&o, &key);
+    assert_int_equal(ob->facts.tx_bytes, 3);
+    assert_int_equal(ob->facts.rx_bytes, 4);
+    assert_int_equal(ob->endpoint.port, 9);
+    assert_int_equal(ob->rate, 1000000);
+    assert_int_equal(ob->unanswered_since, 0);
+    assert_int_equal(observe_find(&o, &second)->endpoint.port, 10);
+    observe_deinit(&o);
 }
 
 static void test_silence(void **state)
@@ -152,7 +199,11 @@ static void test_silence(void **state)
     take_counts(&o, 105, 51, 10, 419 * SEC);
     assert_false(is_silent(&o, 421 * SEC));
     take_counts(&o, 106, 51, 10, 421 * SEC);
+    assert_int_equal(observe_find(&o, &key)->unanswered_since, 421 * SEC);
     assert_true(is_silent(&o, 441 * SEC));
+    /* Another engine counts from nothing. */
+    take_counts(&o, 1, 0, 10, 450 * SEC);
+    assert_false(is_silent(&o, 500 * SEC));
     observe_deinit(&o);
 }
 
@@ -176,6 +227,8 @@ int main(void)
         cmocka_unit_test(test_counts_from_when_it_was_seen),
         cmocka_unit_test(test_clock_jumps),
         cmocka_unit_test(test_handshake_before_the_first_look),
+        cmocka_unit_test(test_which_handshakes_are_new),
+        cmocka_unit_test(test_what_the_engine_says),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_gone_peer_is_forgotten),
     };

@@ -40,7 +40,9 @@ static void test_pause_after_a_mend(void **state)
     pass_plan_on_success(&p, true, 90 * SEC);
     pass_plan_request(&p, 90 * SEC + 5 * MS);
     assert_int_equal(p.due_at, 90 * SEC + PASS_PLAN_PAUSE);
+    assert_int_equal(p.held_until, 90 * SEC + PASS_PLAN_PAUSE);
     pass_plan_on_success(&p, false, 91 * SEC);
+    assert_int_equal(p.held_until, 0);
     pass_plan_request(&p, 91 * SEC + 5 * MS);
     assert_int_equal(p.due_at, 91 * SEC + 5 * MS);
 }
@@ -108,6 +110,7 @@ static void test_histogram_of_passes(void **state)
     assert_non_null(strstr(text, "_bucket{result=\"unchanged\",le=\"0.01\"} 3\n"));
     assert_non_null(strstr(text, "_bucket{result=\"unchanged\",le=\"+Inf\"} 3\n"));
     assert_non_null(strstr(text, "_seconds_sum{result=\"unchanged\"} 0.015\n"));
+    assert_non_null(strstr(text, "_seconds_sum{result=\"failed\"} 7\n"));
     assert_non_null(strstr(text, "_bucket{result=\"failed\",le=\"5\"} 0\n"));
     assert_non_null(strstr(text, "_bucket{result=\"failed\",le=\"+Inf\"} 1\n"));
     assert_non_null(strstr(text, "_seconds_count{result=\"changed\"} 0\n"));
@@ -166,6 +169,7 @@ static void test_poll_after_a_change(void **state)
     assert_false(poll_plan_is_stale(&p, 101 * SEC));
     poll_plan_end(&p, 3, NSEC_NEVER, 101 * SEC);
     poll_plan_request(&p, 101 * SEC + 5 * MS);
+    poll_plan_request(&p, 101 * SEC + 6 * MS);
     assert_int_equal(p.due_at, 101 * SEC + 5 * MS);
     assert_true(poll_plan_is_stale(&p, p.due_at));
 }

@@ -22,6 +22,7 @@
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
 #include "test/support/emulated.h"
+#include "test/support/netlink_writes.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 
@@ -233,6 +234,170 @@ static void test_again(void **state)
     snapshot_deinit(&s);
 }
 
+/* ---- which are used -------------------------------------------------------------------------- */
+
+/* The blocks that packets of that node may come from, as far as they lie behind it. */
+static void format_allowed(const struct wg_config *c, unsigned n, char buf[static 256])
+{
+    const struct x25519_public key = sample_key(n);
+    const struct wg_peer *p = wg_config_find(c, &key);
+    char text[IP_PREFIX_TEXT_MAX];
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < p->n_allowed; i++)
+        if (p->allowed[i].len != 32 && p->allowed[i].len != 128)
+            (void)snprintf(buf + strlen(buf), 256 - strlen(buf), "%s ",
+                ip_prefix_format(&p->allowed[i], text));
+}
+
+/* What is not accepted is not taken from that node either. */
+static void test_what_is_accepted(void **state)
+{
+    static const struct {
+        enum subnets_accept accepts;
+        const char *allowed;
+        const char *why[3];
+    } cases[] = {
+        {SUBNETS_ACCEPT_ALL, "10.9.0.0/24 198.51.100.0/24 fd09::/64 ", {"", "", ""}},
+        {SUBNETS_ACCEPT_PRIVATE, "10.9.0.0/24 fd09::/64 ",
+            {"",
+                "this machine joined to use private subnets, not this one (weft join "
+                "--accept-routes)",
+                ""}},
+        {SUBNETS_ACCEPT_NONE, "",
+            {"this machine joined to use no subnets, not this one (weft join --accept-routes)",
+                "this machine joined to use no subnets, not this one (weft join --accept-routes)",
+                "this machine joined to use no subnets, not this one (weft join "
+                "--accept-routes)"}},
+    };
+    struct netlink *nl = netns_need(state);
+    struct snapshot s = sample_snapshot(4, 2);
+
+    put_routes(&s, 3, "10.9.0.0/24,198.51.100.0/24,fd09::/64");
+    /* Those behind this node are no matter of it. */
+    put_routes(&s, 2, "10.7.0.0/24");
+    sample_put(&s, sample_edge(2, 3, EDGE_PATH_RELAY));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct wg_config want = WG_CONFIG_NULL;
+        struct render_input in = {.snapshot = &s, .link_mtu = 1440};
+        struct subnet_routes sr = {.is_clean = i % 2};
+        char text[256];
+
+        assert_int_equal(render_config(&want, &in, NULL), 0);
+        assert_int_equal(subnet_routes_plan(&sr, nl, 0, cases[i].accepts, &s, &want), 0);
+        assert_int_equal(sr.n, 3);
+        assert_int_equal(sr.is_clean, i % 2);
+        for (unsigned k = 0; k < 3; k++) {
+            assert_string_equal(sr.items[k].why, cases[i].why[k]);
+            assert_string_equal(sr.items[k].node, "n3");
+        }
+        format_allowed(&want, 3, text);
+        assert_string_equal(text, cases[i].allowed);
+        assert_int_equal(
+            want.fwmark, cases[i].accepts == SUBNETS_ACCEPT_NONE ? 0 : RTNL_OUTER_MARK);
+        wg_config_deinit(&want);
+        subnet_routes_deinit(&sr);
+    }
+    snapshot_deinit(&s);
+}
+
+/* A node to which nothing is sent, and a subnet in which the hub is. */
+static void test_what_is_behind_nobody(void **state)
+{
+    struct netlink *nl = netns_need(state);
+    struct snapshot s = sample_snapshot(4, 2);
+    struct wg_config want = WG_CONFIG_NULL;
+    struct render_input in = {.snapshot = &s, .link_mtu = 1440};
+    struct subnet_routes sr = {.n = 0};
+
+    put_routes(&s, 3, "10.9.0.0/24");
+    sample_put(&s, sample_edge(2, 3, EDGE_PATH_OFF));
+    put_routes(&s, 4, "10.8.0.0/24");
+    assert_int_equal(render_config(&want, &in, NULL), 0);
+    assert_int_equal(subnet_routes_plan(&sr, nl, 0, SUBNETS_ACCEPT_PRIVATE, &s, &want), 0);
+    assert_int_equal(sr.n, 2);
+    assert_string_equal(sr.items[0].why, "no packets go to that node from here");
+    assert_string_equal(sr.items[1].why, "");
+    assert_string_equal(sr.items[1].node, "n4");
+    assert_true(x25519_public_equal(&sr.items[1].key, &snapshot_find_node(&s, "n4")->key));
+    wg_config_deinit(&want);
+    subnet_routes_deinit(&sr);
+    snapshot_deinit(&s);
+}
+
+/* Those of IPv4 are used all the same. */
+static void test_machine_without_v6(void **state)
+{
+    struct netlink *nl = netns_need(state);
+    struct snapshot s = sample_snapshot(3, 2);
+    struct wg_config want = WG_CONFIG_NULL;
+    struct render_input in = {.snapshot = &s, .link_mtu = 1440};
+    struct subnet_routes sr = {.n = 0};
+    struct seen seen = {.mtu = 0};
+    struct rtnl_rule rule = {
+        .table = rtnl_table_of("weft0"), .mark = RTNL_OUTER_MARK, .priority = 5187};
+    unsigned own;
+
+    if (emulated_lacks("rules of routing"))
+        skip();
+    own = add_link(nl, "weft0", "10.42.0.2/16");
+    put_routes(&s, 3, "10.9.0.0/24,fd09::/64,198.51.100.0/24");
+    assert_int_equal(render_config(&want, &in, NULL), 0);
+    assert_int_equal(subnet_routes_plan(&sr, nl, own, SUBNETS_ACCEPT_PRIVATE, &s, &want), 0);
+    assert_int_equal(subnet_routes_apply(&sr, nl, own, "weft0", &want, true), 0);
+    assert_string_equal(sr.items[0].why, "");
+    assert_int_equal(strncmp(sr.items[1].why, "this machine joined", 19), 0);
+    assert_string_equal(sr.items[2].why, "this machine has no IPv6");
+    assert_int_equal(rtnl_each_route(nl, own, true, see, &seen), 0);
+    assert_string_equal(seen.text, "10.9.0.0/24 ");
+    /* What all paths carry, since none is measured. */
+    assert_int_equal(seen.mtu, want.route_mtu);
+    assert_int_equal(rtnl_find_rule(nl, true, &rule), 0);
+    assert_int_equal(rtnl_find_rule(nl, false, &rule), RTNL_E_ABSENT);
+    assert_false(sr.is_clean);
+    assert_int_equal(subnet_routes_remove(nl, "weft0"), 0);
+    assert_int_equal(rtnl_find_rule(nl, true, &rule), RTNL_E_ABSENT);
+    wg_config_deinit(&want);
+    subnet_routes_deinit(&sr);
+    snapshot_deinit(&s);
+}
+
+/* A route that says something else than the peer's is set anew, and one that nobody has is removed.
+ */
+static void test_table_that_was_changed_by_hand(void **state)
+{
+    struct netlink *nl = netns_need(state);
+    struct snapshot s = sample_snapshot(3, 2);
+    struct subnet_routes sr = {.n = 0};
+    struct rtnl_route route = {
+        .table = rtnl_table_of("weft0"), .protocol = RTNL_PEER_ROUTES, .metrics = {.mtu = 1290}};
+    struct ip_prefix ours = netns_prefix("10.9.0.0/24");
+    struct ip_prefix other = netns_prefix("10.10.0.0/24");
+    struct seen seen;
+    unsigned own;
+    uint32_t mark;
+
+    if (emulated_lacks("rules of routing"))
+        skip();
+    own = add_link(nl, "weft0", "10.42.0.2/16");
+    put_routes(&s, 3, "10.9.0.0/24");
+    seen = pass(&sr, nl, &s, own, NULL, &mark);
+    assert_int_equal(rtnl_set_route(nl, own, &ours, &route), 0);
+    assert_int_equal(rtnl_set_route(nl, own, &other, &route), 0);
+    assert_string_equal(pass(&sr, nl, &s, own, NULL, &mark).text, "10.9.0.0/24 ");
+    assert_int_equal(pass(&sr, nl, &s, own, NULL, &mark).mtu, seen.mtu);
+    (void)netlink_writes_take();
+    (void)pass(&sr, nl, &s, own, NULL, &mark);
+    assert_int_equal(netlink_writes_take(), 0);
+    route.metrics = (struct rtnl_metrics){.mtu = seen.mtu, .advmss = 500};
+    assert_int_equal(rtnl_set_route(nl, own, &ours, &route), 0);
+    (void)netlink_writes_take();
+    (void)pass(&sr, nl, &s, own, NULL, &mark);
+    assert_int_equal(netlink_writes_take(), 1);
+    subnet_routes_deinit(&sr);
+    snapshot_deinit(&s);
+}
+
 /* ---- the guard ------------------------------------------------------------------------------- */
 
 static void check_guard(const char *routes, bool masquerades, const char *wanted)
@@ -271,6 +436,11 @@ int main(void)
         cmocka_unit_test(test_in_the_way),
         cmocka_unit_test_setup_teardown(test_kernel, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_again, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_what_is_accepted, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_what_is_behind_nobody, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_machine_without_v6, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_table_that_was_changed_by_hand, netns_enter, netns_leave),
         cmocka_unit_test(test_guard),
     };
 

@@ -31,25 +31,23 @@ static const char *name_in(
 
 static bool is_about(const json_t *spec, const char *node)
 {
-    const json_t *nodes = json_object_get(spec, "nodes");
+    const json_t *one;
+    size_t i;
 
-    for (size_t i = 0; i < json_array_size(nodes); i++) {
-        const char *name = json_string_value(json_array_get(nodes, i));
-
-        if (name && strcmp(name, node) == 0)
+    json_array_foreach(json_object_get(spec, "nodes"), i, one)
+        if (json_is_string(one) && strcmp(json_string_value(one), node) == 0)
             return true;
-    }
     return false;
 }
 
 /* Does the condition "Accepted" speak of this very spec, and say so? */
 static bool is_accepted_by_status(const json_t *meta, const json_t *status)
 {
-    const json_t *conditions = json_object_get(status, "conditions");
     json_int_t generation = json_integer_value(json_object_get(meta, "generation"));
+    const json_t *one;
+    size_t i;
 
-    for (size_t i = 0; i < json_array_size(conditions); i++) {
-        const json_t *one = json_array_get(conditions, i);
+    json_array_foreach(json_object_get(status, "conditions"), i, one) {
         const char *type = json_string_value(json_object_get(one, "type"));
         const char *is = json_string_value(json_object_get(one, "status"));
 
@@ -248,12 +246,13 @@ static void keep_objects(struct snapshot *s, struct snapshot *to, const json_t *
     const struct object_kind *const kinds[] = {&node_kind, &mesh_edge_kind};
 
     for (size_t k = 0; k < 2; k++) {
-        const json_t *names = json_object_get(kept, kinds[k]->plural);
         const struct snapshot_list *had = snapshot_list(s, kinds[k]);
+        const json_t *one;
+        size_t i;
 
-        for (size_t i = 0; i < json_array_size(names); i++)
+        json_array_foreach(json_object_get(kept, kinds[k]->plural), i, one)
             for (size_t j = 0; j < had->n; j++) {
-                const char *name = json_string_value(json_array_get(names, i));
+                const char *name = json_string_value(one);
 
                 if (!name || strcmp(had->items[j]->meta.name, name) != 0)
                     continue;

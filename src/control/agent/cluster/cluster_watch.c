@@ -164,11 +164,13 @@ static void take_object(
 static void take_page(
     struct listing *l, size_t i, const struct cluster_self *self, const json_t *items)
 {
-    for (size_t k = 0; k < json_array_size(items); k++) {
+    const json_t *item;
+    size_t k;
+
+    json_array_foreach(items, k, item) {
         char name[OBJECT_NAME_MAX + 1];
         json_t *object = NULL;
-        enum cluster_verdict verdict =
-            cluster_object(cluster_kinds[i], self, json_array_get(items, k), &object, name);
+        enum cluster_verdict verdict = cluster_object(cluster_kinds[i], self, item, &object, name);
 
         if (verdict == CLUSTER_TAKEN || verdict == CLUSTER_KEPT)
             take_object(l, i, verdict, name, object);

@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ static struct api {
     unsigned n_watches;       /* that were opened */
     unsigned n_lists;         /* that were asked for */
     char asked[KINDS][256];   /* for the last watch of each kind */
+    char listed[KINDS][1024]; /* for the last list of each kind */
 } api = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void answer(int fd, const char *status, const char *body)
@@ -67,6 +69,8 @@ static void take_request(int fd, const char *request)
     assert_true(kind < KINDS);
     if (!strstr(request, "watch=true")) {
         api.n_lists++;
+        (void)snprintf(api.listed[kind], sizeof(api.listed[kind]), "%.*s",
+            (int)strcspn(request, "\r"), request);
         answer(
             fd, api.list_status, strstr(request, "continue=") ? api.second_page : api.lists[kind]);
         (void)close(fd);
@@ -212,6 +216,15 @@ static void stop_api(void)
     }
 }
 
+/* At once. */
+static void say_text(enum kind kind, const char *text)
+{
+    (void)pthread_mutex_lock(&api.lock);
+    assert_true(api.watches[kind] >= 0);
+    (void)!write(api.watches[kind], text, strlen(text));
+    (void)pthread_mutex_unlock(&api.lock);
+}
+
 /* @json: taken; NULL: the watch ends. */
 static void say(enum kind kind, json_t *json)
 {
@@ -346,6 +359,8 @@ static void test_what_there_is_comes_as_one_snapshot(void **state)
     assert_int_equal(w.snapshot.revision, 50);
     assert_string_equal(w.kept, "{}");
     assert_int_equal(get(&api.n_lists), 3);
+    assert_string_equal(api.listed[EDGES],
+        "GET /apis/weft.dev/v1alpha1/namespaces/weft/meshedges?limit=500 HTTP/1.1");
     /* Each watch goes on where its list ended. */
     for (unsigned i = 0; i < KINDS; i++)
         assert_non_null(
@@ -375,6 +390,8 @@ static void test_a_list_of_two_pages(void **state)
     begin_well();
     assert_int_equal(w.snapshot.nodes.n, 3);
     assert_int_equal(get(&api.n_lists), 4);
+    assert_string_equal(api.listed[NODES], "GET /apis/weft.dev/v1alpha1/namespaces/weft/nodes?"
+                                           "limit=500&continue=abcXYZ-_.=9 HTTP/1.1");
     w.cw = cluster_watch_free(w.cw);
     free(second);
 }
@@ -387,6 +404,39 @@ static void test_a_page_that_cannot_be_continued(void **state)
     wait_for(&w.n_changes, 1);
     assert_false(w.is_heard);
     assert_string_equal(w.why, "the API server's list cannot be continued: \"a&b\"");
+    assert_int_equal(w.n_snapshots, 0);
+}
+
+/* What continues a list has 511 bytes at most. */
+static void test_a_page_that_is_continued_at_length(void **state)
+{
+    char *second = list_of(json_pack("[o]", node_resource(3, true)), "");
+    char token[513] = "";
+
+    memset(token, 'a', 511);
+    set_list(
+        NODES, list_of(json_pack("[o, o]", node_resource(1, true), node_resource(2, true)), token));
+    api.second_page = second;
+    begin_well();
+    assert_int_equal(w.snapshot.nodes.n, 3);
+    token[511] = 'a';
+    set_list(NODES, list_of(json_array(), token));
+    say(EDGES, json_pack("{s:s}", "type", "ADDED"));
+    wait_for(&w.n_changes, 2);
+    assert_string_equal(w.why, "the API server's list cannot be continued: "
+                               "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"");
+    w.cw = cluster_watch_free(w.cw);
+    free(second);
+}
+
+/* This node is not among those that there are. */
+static void test_a_list_that_cannot_be_used(void **state)
+{
+    set_list(NODES, list_of(json_pack("[o]", node_resource(1, true)), ""));
+    begin();
+    wait_for(&w.n_changes, 1);
+    assert_false(w.is_heard);
+    assert_int_equal(strncmp(w.why, "what the namespace \"weft\" has: ", 31), 0);
     assert_int_equal(w.n_snapshots, 0);
 }
 
@@ -473,13 +523,14 @@ static void test_an_error_of_the_server(void **state)
                    "no disk"));
     wait_for(&w.n_changes, 2);
     assert_false(w.is_heard);
-    assert_non_null(strstr(w.why, "500: no disk"));
+    assert_string_equal(w.why, "the API server ends a watch with 500: no disk");
     /* It is tried again, and answers. */
     wait_for(&w.n_changes, 3);
     assert_true(w.is_heard);
     assert_int_equal(w.n_snapshots, 1);
 }
 
+/* It is tried again, and is not heard before it was open for a while. */
 static void test_a_watch_that_is_refused(void **state)
 {
     api.watch_status = "403 Forbidden";
@@ -487,6 +538,52 @@ static void test_a_watch_that_is_refused(void **state)
     wait_for(&w.n_changes, 2);
     assert_false(w.is_heard);
     assert_string_equal(w.why, "the API server answers a watch with 403: no");
+    wait_for(&api.n_watches, 6);
+    assert_int_equal(w.n_changes, 2);
+    assert_int_equal(w.n_snapshots, 1);
+}
+
+/* The status says what an error in the watch would say: its beginning is not known any more. */
+static void test_a_watch_that_begins_too_early(void **state)
+{
+    api.watch_status = "410 Gone";
+    begin();
+    wait_for(&w.n_snapshots, 2);
+    assert_true(w.is_heard);
+    assert_int_equal(w.n_changes, 1);
+}
+
+/* After an error, or a line that cannot be read, nothing more is taken from that watch. */
+static void test_lines_after_the_last_one(void **state)
+{
+    json_t *added = json_pack("{s:s, s:o}", "type", "ADDED", "object", node_resource(3, true));
+    char *text = json_dumps(added, JSON_COMPACT);
+    char lines[4096];
+
+    begin_well();
+    (void)snprintf(lines, sizeof(lines), "{\"type\":\"ADDED\"}\n%s\n", text);
+    say_text(NODES, lines);
+    wait_for(&w.n_snapshots, 2);
+    wait_for(&api.n_watches, 6);
+    (void)snprintf(
+        lines, sizeof(lines), "{\"type\":\"ERROR\",\"object\":{\"code\":500}}\n%s\n", text);
+    say_text(NODES, lines);
+    wait_for(&w.n_changes, 2);
+    assert_int_equal(w.n_puts, 0);
+    free(text);
+    json_decref(added);
+}
+
+/* What the thread has said and nobody has heard goes with the watch. */
+static void test_an_end_before_the_first_word(void **state)
+{
+    begin();
+    while (get(&api.n_watches) < 3)
+        (void)sched_yield();
+    w.cw = cluster_watch_free(w.cw);
+    (void)uv_run(&w.loop, UV_RUN_NOWAIT);
+    assert_int_equal(w.n_snapshots, 0);
+    assert_int_equal(w.n_changes, 0);
 }
 
 /* The network that was seen once stays, also if the next list lacks it. */
@@ -520,6 +617,8 @@ int main(void)
         TEST(test_what_is_not_accepted_is_kept),
         TEST(test_a_list_of_two_pages),
         TEST(test_a_page_that_cannot_be_continued),
+        TEST(test_a_page_that_is_continued_at_length),
+        TEST(test_a_list_that_cannot_be_used),
         TEST(test_a_namespace_without_a_network),
         TEST(test_an_api_that_does_not_answer),
         TEST(test_a_change),
@@ -528,6 +627,9 @@ int main(void)
         TEST(test_a_line_that_cannot_be_read),
         TEST(test_an_error_of_the_server),
         TEST(test_a_watch_that_is_refused),
+        TEST(test_a_watch_that_begins_too_early),
+        TEST(test_lines_after_the_last_one),
+        TEST(test_an_end_before_the_first_word),
         TEST(test_a_network_that_is_deleted),
         TEST(test_a_place_that_is_none),
     };

@@ -44,10 +44,8 @@ static void choice_take(struct transport_choice *tc, bool by_stream, nsec_t now)
     tc->suspected_since = 0;
     tc->passes_since = 0;
     tc->has_begun_anew = false;
-    tc->was_refused = false;
     tc->n_answered = 0;
     tc->n_asked = 0;
-    tc->n_beside = 0;
 }
 
 static bool choice_ask(struct transport_choice *tc, nsec_t now, nsec_t each)
@@ -99,7 +97,6 @@ static bool run_udp(struct hub_transport *ht, bool is_stream_open,
         tc->is_suspect = false;
         tc->has_begun_anew = false;
         tc->n_asked = 0;
-        tc->n_beside = 0;
         return false;
     }
     if (tc->suspected_since == 0)

@@ -241,8 +241,10 @@ static void test_which_direction_fails(void **state)
     assert_false(endpoint_equal(&first, &w->heard_way));
 
     assert_true(hub_transport_on_heard(&w->transport, &seen_at, &w->stream));
-    assert_why(w, "the hub hears this node at 203.0.113.5:3333");
-    assert_why(w, "let UDP from 192.0.2.1:51820 in");
+    assert_string_equal(hub_transport_why(&w->transport),
+        "the hub hears this node at 203.0.113.5:3333, but nothing that the hub sends by UDP "
+        "arrives: a firewall or NAT here drops UDP in, or one at the hub drops it out; packets go "
+        "in TLS to 192.0.2.1:8443; let UDP from 192.0.2.1:51820 in");
     /* Told once. */
     assert_false(hub_transport_on_heard(&w->transport, &seen_at, &w->stream));
 }
@@ -285,6 +287,10 @@ static void test_direction_is_forgotten_with_the_first_answer(void **state)
         pass(w, SEC);
     }
     assert_int_equal(udp_asymmetry_of(&w->transport.asymmetry), UDP_ASYMMETRY_OUT);
+    assert_string_equal(hub_transport_why(&w->transport),
+        "the hub's datagrams arrive, but it does not hear this node: a firewall here or at the hub "
+        "drops UDP to 192.0.2.1:51820; packets go in TLS to 192.0.2.1:8443; let UDP port 51820 out "
+        "here, and in there");
     w->view.silent_since = 0;
     w->view.heard_at = w->stream.endpoint;
     w->udp_answers = true;
@@ -307,6 +313,165 @@ static void test_answer_of_a_stranger(void **state)
     assert_false(hub_transport_on_heard(&w->transport, &stranger, &w->stream));
 }
 
+static struct hub_transport_actions run(struct world *w)
+{
+    return hub_transport_run(&w->transport, &w->stream, w->now);
+}
+
+static void poll_it(struct world *w)
+{
+    hub_transport_poll(&w->transport, &w->view, &w->stream, w->now);
+}
+
+static void test_what_a_poll_takes(void **state)
+{
+    struct world *w = make_world();
+    const struct hub_transport *ht = &w->transport;
+
+    w->view.silent_since = 7 * SEC;
+    w->view.handshake_at = 6 * SEC;
+    w->view.is_suspect = true;
+    w->view.lockout = "the clock was set back";
+    poll_it(w);
+    assert_int_equal(ht->silent_since, 7 * SEC);
+    assert_int_equal(ht->handshake_at, 6 * SEC);
+    assert_true(ht->is_suspect);
+    assert_string_equal(ht->lockout, "the clock was set back");
+    assert_int_equal(ht->n_endpoints, 2);
+    assert_true(endpoint_equal(&ht->endpoints[0], &w->endpoints.all[0]));
+    assert_true(endpoint_equal(&ht->endpoints[1], &w->endpoints.all[1]));
+    assert_int_equal(ht->asymmetry.silent_since, 7 * SEC);
+    w->view = (struct hub_transport_view){.endpoints = &w->endpoints};
+    poll_it(w);
+    assert_int_equal(ht->silent_since, 0);
+    assert_int_equal(ht->handshake_at, 0);
+    assert_false(ht->is_suspect);
+    assert_string_equal(ht->lockout, "");
+    assert_int_equal(ht->asymmetry.silent_since, 0);
+}
+
+/* Who is heard at the stream's end is silent by UDP, from when that was first seen. */
+static void test_who_is_heard_at_the_end_of_a_stream(void **state)
+{
+    struct world *w = make_world();
+
+    w->view.heard_at = endpoint("127.0.0.1:40000");
+    w->stream.endpoint = w->view.heard_at;
+    poll_it(w);
+    assert_int_equal(w->transport.silent_since, 0);
+    w->stream.exists = true;
+    poll_it(w);
+    assert_int_equal(w->transport.silent_since, w->now);
+    w->now += SEC;
+    poll_it(w);
+    assert_int_equal(w->transport.silent_since, w->now - SEC);
+    /* A time that is known goes before. */
+    w->view.silent_since = 5 * SEC;
+    poll_it(w);
+    assert_int_equal(w->transport.silent_since, 5 * SEC);
+    w->view.silent_since = 0;
+    w->view.heard_at = w->endpoints.all[0];
+    poll_it(w);
+    assert_int_equal(w->transport.silent_since, 0);
+}
+
+static void test_what_an_answer_says(void **state)
+{
+    struct world *w = make_world();
+    struct transport_choice *tc = &w->transport.choice;
+
+    poll_it(w);
+    tc->n_asked = tc->n_beside = 4;
+    w->transport.asymmetry.from = endpoint("203.0.113.5:3333");
+    assert_true(hub_transport_on_answer(&w->transport, &w->endpoints.all[0], 2000 * SEC));
+    assert_int_equal(tc->answered_at, 2000 * SEC);
+    assert_int_equal(tc->n_asked, 0);
+    assert_int_equal(tc->n_beside, 0);
+    assert_int_equal(tc->passes_since, 2000 * SEC);
+    assert_int_equal(tc->n_answered, 0);
+    assert_int_equal(w->transport.asymmetry.answered_at, 2000 * SEC);
+    assert_true(endpoint_is_none(&w->transport.asymmetry.from));
+    /* The first one counts, and none while there is a session. */
+    assert_true(hub_transport_on_answer(&w->transport, &w->endpoints.all[0], 2001 * SEC));
+    assert_int_equal(tc->passes_since, 2000 * SEC);
+    tc->passes_since = 0;
+    tc->is_suspect = true;
+    tc->by_stream = true;
+    assert_true(hub_transport_on_answer(&w->transport, &w->endpoints.all[1], 2002 * SEC));
+    assert_int_equal(tc->passes_since, 0);
+    assert_int_equal(tc->n_answered, 1);
+}
+
+/* Each in turn, while the stream is open and it is known where the hub may be. */
+static void test_which_way_is_asked_about(void **state)
+{
+    struct world *w = make_world();
+    struct hub_transport_actions actions;
+
+    block(w);
+    w->transport.asymmetry.asked_at = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        struct endpoint before = w->heard_way;
+
+        actions = run(w);
+        assert_true(actions.ask_heard);
+        assert_false(endpoint_equal(&actions.heard_way, &before));
+        w->heard_way = actions.heard_way;
+    }
+    w->transport.asymmetry.asked_at = w->now;
+    assert_false(run(w).ask_heard);
+    w->transport.asymmetry.asked_at = 0;
+    w->stream.status.is_open = false;
+    assert_false(run(w).ask_heard);
+    w->stream.status.is_open = true;
+    w->transport.n_endpoints = 0;
+    assert_false(run(w).ask_heard);
+    w->transport.n_endpoints = 2;
+    assert_true(run(w).ask_heard);
+}
+
+/* One that is wanted and there is none; one that is there and not wanted; else neither. */
+static void test_when_a_stream_is_opened_and_closed(void **state)
+{
+    struct world *w = make_world();
+    struct hub_transport_actions actions;
+
+    poll_it(w);
+    w->stream.exists = true;
+    actions = run(w);
+    assert_true(actions.close_stream);
+    assert_false(actions.open_stream || actions.join_stream);
+    w->stream.exists = false;
+    actions = run(w);
+    assert_false(actions.close_stream || actions.open_stream || actions.join_stream);
+    block(w);
+    actions = run(w);
+    assert_true(actions.join_stream);
+    assert_false(actions.close_stream || actions.open_stream);
+    w->stream = (struct hub_transport_stream){.exists = false};
+    actions = run(w);
+    assert_true(actions.open_stream && actions.join_stream);
+    assert_false(actions.close_stream);
+}
+
+/* A stream that is open has not failed, whatever it said before. */
+static void test_what_is_a_failure(void **state)
+{
+    struct world *w = make_world();
+
+    poll_it(w);
+    (void)snprintf(w->stream.status.why, sizeof(w->stream.status.why), "no answer");
+    w->stream.status.is_open = true;
+    assert_false(run(w).has_failure);
+    w->stream.status.is_open = false;
+    assert_true(run(w).has_failure);
+    assert_string_equal(w->transport.failed, "no answer");
+    assert_false(run(w).has_failure);
+    w->stream.status.why[0] = '\0';
+    assert_false(run(w).has_failure);
+    assert_string_equal(w->transport.failed, "no answer");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +487,12 @@ int main(void)
         cmocka_unit_test(test_what_came_before_a_late_line),
         cmocka_unit_test(test_direction_is_forgotten_with_the_first_answer),
         cmocka_unit_test(test_answer_of_a_stranger),
+        cmocka_unit_test(test_what_a_poll_takes),
+        cmocka_unit_test(test_who_is_heard_at_the_end_of_a_stream),
+        cmocka_unit_test(test_what_an_answer_says),
+        cmocka_unit_test(test_which_way_is_asked_about),
+        cmocka_unit_test(test_when_a_stream_is_opened_and_closed),
+        cmocka_unit_test(test_what_is_a_failure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,10 +57,11 @@ static void test_hearing(void **state)
 
     assert_true(udp_asymmetry_wants_to_ask(&ua, 102 * SEC));
     ua.asked_at = 102 * SEC;
-    assert_false(udp_asymmetry_wants_to_ask(&ua, 103 * SEC));
+    assert_false(udp_asymmetry_wants_to_ask(&ua, 104 * SEC - 1));
+    assert_true(udp_asymmetry_wants_to_ask(&ua, 104 * SEC));
     udp_asymmetry_on_heard(&ua, &outside);
     assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_IN);
-    assert_false(udp_asymmetry_wants_to_ask(&ua, 110 * SEC));
+    assert_false(udp_asymmetry_wants_to_ask(&ua, 162 * SEC - 1));
     assert_true(udp_asymmetry_wants_to_ask(&ua, 162 * SEC));
     /* One that was lost by chance; then it is asked again soon, and is so no more. */
     ua.asked_at = 162 * SEC;
@@ -68,8 +69,18 @@ static void test_hearing(void **state)
     assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_IN);
     assert_true(udp_asymmetry_wants_to_ask(&ua, 164 * SEC));
     udp_asymmetry_on_heard(&ua, NULL);
-    udp_asymmetry_on_heard(&ua, NULL);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_IN);
+    /* One that is heard begins the count anew. */
+    udp_asymmetry_on_heard(&ua, &outside);
+    assert_int_equal(ua.n_unheard, 0);
+    assert_true(endpoint_equal(&ua.from, &outside));
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_IN);
+        udp_asymmetry_on_heard(&ua, NULL);
+    }
     assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+    /* That is settled, too. */
+    assert_false(udp_asymmetry_wants_to_ask(&ua, 164 * SEC));
 }
 
 static void test_not_heard(void **state)

@@ -296,6 +296,274 @@ static void test_hubs_change(void **state)
     assert_serving(&w, w.order[0]);
 }
 
+/* ---- to the moment --------------------------------------------------------------------------- */
+
+/* Two hubs, of which hub-a is preferred, and takes 100 ns more than others to be taken back. */
+struct two {
+    struct hub_choice hc;
+    struct hub_choice_fact facts[2];
+};
+
+static struct two make_two(void)
+{
+    struct two t = {.hc = {.n = 0}};
+
+    hub_choice_set(&t.hc, "gpu-1", names, 2);
+    t.hc.items[0].weight = 100;
+    t.hc.items[1].weight = 50;
+    for (unsigned i = 0; i < 2; i++)
+        t.facts[i] = (struct hub_choice_fact){.handshake_at = 999 * SEC, .has_session = true};
+    return t;
+}
+
+static struct hub_choice_actions look(struct two *t, nsec_t now)
+{
+    return hub_choice_poll(&t->hc, t->facts, now);
+}
+
+/* All agents have to compute the same. */
+static void test_weights(void **state)
+{
+    assert_true(hub_choice_weight("gpu-1", "hub-a") == 0xefc8369f5a3932f4u);
+    assert_true(hub_choice_weight("gpu-1", "hub-b") == 0x2612b4db4d222e4cu);
+    assert_true(hub_choice_weight("gpu-1h", "ub-b") != hub_choice_weight("gpu-1", "hub-b"));
+}
+
+/* Two seconds with a session, and six without one. */
+static void test_how_long_a_stream_may_take_to_begin(void **state)
+{
+    for (unsigned has_session = 0; has_session < 2; has_session++) {
+        nsec_t until = (has_session ? 1002 : 1006) * SEC;
+        struct two t = make_two();
+        struct hub_choice_actions actions;
+
+        t.facts[0].has_session = t.facts[1].has_session = has_session;
+        actions = look(&t, 1000 * SEC);
+        assert_true(actions.has_changed);
+        assert_string_equal(actions.why, "");
+        assert_false(actions.ping);
+        assert_int_equal(actions.due_at, until);
+        assert_string_equal(t.hc.serving, "hub-a");
+        assert_int_equal(t.hc.taken_at, 1000 * SEC);
+        actions = look(&t, until - 1);
+        assert_false(actions.has_changed);
+        assert_int_equal(actions.due_at, until);
+        actions = look(&t, until);
+        assert_true(actions.has_changed);
+        assert_string_equal(actions.why, "it does not answer");
+        assert_string_equal(t.hc.serving, "hub-b");
+        assert_int_equal(t.hc.items[0].failed_at, until);
+        assert_int_equal(t.hc.items[0].avoid_for, 10 * SEC);
+        assert_int_equal(t.hc.items[0].avoid_until, until + 10 * SEC);
+        assert_int_equal(actions.due_at, until + (has_session ? 2 : 6) * SEC);
+        assert_int_equal(t.hc.items[1].failed_at, 0);
+    }
+}
+
+/* One that has answered is silent after six pings, each 0.2 s. */
+static void test_when_a_hub_is_silent(void **state)
+{
+    struct two t = make_two();
+    struct hub_choice_actions actions;
+
+    (void)look(&t, 1000 * SEC);
+    hub_choice_on_heard(&t.hc, 1001 * SEC);
+    actions = look(&t, 1002 * SEC - 1);
+    assert_false(actions.ping);
+    assert_int_equal(actions.due_at, 1002 * SEC);
+    actions = look(&t, 1002 * SEC);
+    assert_true(actions.ping);
+    assert_int_equal(actions.due_at, 1003 * SEC);
+    hub_choice_on_answer(&t.hc, 1002 * SEC + 5 * MSEC);
+    assert_int_equal(t.hc.n_unanswered, 0);
+    for (unsigned i = 0; i < 6; i++) {
+        nsec_t now = 1003 * SEC + (5 + 200 * (int)i) * MSEC;
+
+        assert_false(look(&t, now - 1).ping);
+        actions = look(&t, now);
+        assert_true(actions.ping);
+        assert_false(actions.has_changed);
+        assert_int_equal(actions.due_at, now + 200 * MSEC);
+        assert_int_equal(t.hc.n_unanswered, i + 1);
+    }
+    assert_false(look(&t, 1004 * SEC + 205 * MSEC - 1).has_changed);
+    actions = look(&t, 1004 * SEC + 205 * MSEC);
+    assert_true(actions.has_changed);
+    assert_string_equal(actions.why, "it does not answer any more");
+    assert_false(actions.ping);
+    /* The other one has said nothing yet. */
+    assert_false(t.hc.is_heard || t.hc.is_lost || t.hc.has_answered);
+    assert_int_equal(t.hc.n_unanswered, 0);
+    assert_int_equal(t.hc.next_ping_at, 1005 * SEC + 205 * MSEC);
+    /* Pings that come late take their time all the same. */
+    t = make_two();
+    (void)look(&t, 1000 * SEC);
+    hub_choice_on_heard(&t.hc, 1001 * SEC);
+    hub_choice_on_answer(&t.hc, 1001 * SEC);
+    t.hc.n_unanswered = 6;
+    t.hc.unanswered_since = 1002 * SEC;
+    assert_false(look(&t, 1002 * SEC + 1200 * MSEC - 1).has_changed);
+}
+
+/* A stream that is not open is cut nowhere. */
+static void test_what_is_cut(void **state)
+{
+    struct two t = make_two();
+
+    (void)look(&t, 1000 * SEC);
+    t.facts[0].is_cut = true;
+    assert_false(look(&t, 1001 * SEC).has_changed);
+    hub_choice_on_heard(&t.hc, 1001 * SEC);
+    assert_true(look(&t, 1001 * SEC).has_changed);
+}
+
+/* How long a hub is avoided that was avoided so long before, and has served for that time. */
+static nsec_t avoid_after(nsec_t before, nsec_t avoided_until, nsec_t served)
+{
+    struct two t = make_two();
+
+    (void)look(&t, 1000 * SEC);
+    t.hc.items[0].avoid_for = before;
+    t.hc.items[0].avoid_until = avoided_until;
+    hub_choice_on_lost(&t.hc);
+    assert_true(look(&t, 1000 * SEC + served).has_changed);
+    assert_int_equal(t.hc.items[0].avoid_until, 1000 * SEC + served + t.hc.items[0].avoid_for);
+    return t.hc.items[0].avoid_for;
+}
+
+static void test_how_long_a_hub_is_avoided(void **state)
+{
+    assert_int_equal(avoid_after(0, 0, SEC), 10 * SEC);
+    assert_int_equal(avoid_after(10 * SEC, 0, SEC), 20 * SEC);
+    assert_int_equal(avoid_after(10 * SEC, 0, 30 * SEC - 1), 20 * SEC);
+    assert_int_equal(avoid_after(10 * SEC, 0, 30 * SEC), 10 * SEC);
+    /* It was taken because all were avoided, and was never heard. */
+    assert_int_equal(avoid_after(10 * SEC, 1030 * SEC, 30 * SEC), 20 * SEC);
+    assert_int_equal(avoid_after(150 * SEC, 0, SEC), 300 * SEC);
+    assert_int_equal(avoid_after(160 * SEC, 0, SEC), 300 * SEC);
+}
+
+/* Where all others are avoided it stays, and is tried again when the first one's time has come. */
+static void test_no_refuge(void **state)
+{
+    struct two t = make_two();
+    struct hub_choice_actions actions;
+
+    (void)look(&t, 1000 * SEC);
+    t.hc.items[1].avoid_until = 1005 * SEC;
+    hub_choice_on_lost(&t.hc);
+    actions = look(&t, 1001 * SEC);
+    assert_false(actions.has_changed);
+    assert_string_equal(t.hc.serving, "hub-a");
+    assert_int_equal(t.hc.items[0].avoid_until, 1011 * SEC);
+    assert_int_equal(actions.due_at, 1005 * SEC);
+    /* One failure counts once. */
+    assert_false(look(&t, 1005 * SEC - 1).has_changed);
+    assert_int_equal(t.hc.items[0].failed_at, 1001 * SEC);
+    assert_true(look(&t, 1005 * SEC).has_changed);
+    assert_string_equal(t.hc.serving, "hub-b");
+    /* The time of the one that serves comes first. */
+    t.hc.items[1].avoid_until = 1009 * SEC;
+    hub_choice_on_lost(&t.hc);
+    assert_int_equal(look(&t, 1006 * SEC).due_at, 1009 * SEC);
+}
+
+/* What the preferred hub was, 40 s after the other one was taken; is it taken back? */
+static bool is_taken_back(const struct hub_choice_item *a, nsec_t handshake_at, nsec_t served)
+{
+    struct two t = make_two();
+    struct hub_choice_actions actions;
+
+    (void)snprintf(t.hc.serving, sizeof(t.hc.serving), "hub-b");
+    t.hc.taken_at = 1000 * SEC;
+    hub_choice_on_heard(&t.hc, 1000 * SEC + served);
+    t.hc.items[0].weight = a->weight;
+    t.hc.items[0].failed_at = a->failed_at;
+    t.hc.items[0].avoid_until = a->avoid_until;
+    t.facts[0].handshake_at = handshake_at;
+    actions = look(&t, 1000 * SEC + served);
+    if (actions.has_changed)
+        assert_string_equal(actions.why, "a hub is back that comes before it for this node");
+    return actions.has_changed;
+}
+
+static void test_when_the_preferred_hub_is_taken_back(void **state)
+{
+    struct hub_choice_item a = {.weight = 100, .failed_at = 1000 * SEC};
+
+    assert_true(is_taken_back(&a, 1000 * SEC + 1, 40 * SEC));
+    assert_true(is_taken_back(&a, 1000 * SEC + 1, 30 * SEC + 100));
+    assert_false(is_taken_back(&a, 1000 * SEC + 1, 30 * SEC + 99));
+    assert_false(is_taken_back(&a, 1000 * SEC, 40 * SEC));
+    a.avoid_until = 1040 * SEC;
+    assert_true(is_taken_back(&a, 1001 * SEC, 40 * SEC));
+    a.avoid_until++;
+    assert_false(is_taken_back(&a, 1001 * SEC, 40 * SEC));
+    a.avoid_until = 0;
+    a.weight = 51;
+    assert_true(is_taken_back(&a, 1001 * SEC, 40 * SEC));
+    a.weight = 50;
+    assert_false(is_taken_back(&a, 1001 * SEC, 40 * SEC));
+    /* Each waits for a time of its own, from 30 s to 60 s. */
+    a.weight = 30 * SEC;
+    assert_true(is_taken_back(&a, 1001 * SEC, 30 * SEC));
+    a.weight = 30 * SEC - 1;
+    assert_false(is_taken_back(&a, 1001 * SEC, 60 * SEC - 2));
+    assert_true(is_taken_back(&a, 1001 * SEC, 60 * SEC - 1));
+}
+
+/* Those that are not avoided, then those with a session, then by weight, then by name. */
+static void test_which_hub_is_better(void **state)
+{
+    static const char *const turned[] = {"hub-b", "hub-a"};
+    struct two t = make_two();
+
+    t.hc.items[0].avoid_until = 1000 * SEC + 1;
+    t.facts[1].has_session = false;
+    (void)look(&t, 1000 * SEC);
+    assert_string_equal(t.hc.serving, "hub-b");
+    t = make_two();
+    t.hc.items[0].avoid_until = 1000 * SEC;
+    (void)look(&t, 1000 * SEC);
+    assert_string_equal(t.hc.serving, "hub-a");
+    t = make_two();
+    t.facts[0].has_session = false;
+    (void)look(&t, 1000 * SEC);
+    assert_string_equal(t.hc.serving, "hub-b");
+    t = make_two();
+    hub_choice_set(&t.hc, "gpu-1", turned, 2);
+    t.hc.items[0].weight = t.hc.items[1].weight = 7;
+    (void)look(&t, 1000 * SEC);
+    assert_string_equal(t.hc.serving, "hub-a");
+}
+
+static void test_what_is_remembered_of_hubs(void **state)
+{
+    static const char *const others[] = {"hub-0", "hub-b"};
+    struct two t = make_two();
+
+    (void)look(&t, 1000 * SEC);
+    t.hc.items[0].avoid_until = t.hc.items[1].avoid_until = 2000 * SEC;
+    /* Only of the one that serves is it known that it is there. */
+    t.hc.is_lost = true;
+    hub_choice_on_heard(&t.hc, 1001 * SEC);
+    assert_true(t.hc.is_heard);
+    assert_false(t.hc.is_lost);
+    assert_int_equal(t.hc.items[0].avoid_until, 0);
+    assert_int_equal(t.hc.items[1].avoid_until, 2000 * SEC);
+    hub_choice_set(&t.hc, "gpu-1", others, 2);
+    assert_int_equal(t.hc.n, 2);
+    assert_string_equal(t.hc.items[0].name, "hub-0");
+    assert_true(t.hc.items[0].weight == hub_choice_weight("gpu-1", "hub-0"));
+    assert_int_equal(t.hc.items[0].avoid_until, 0);
+    assert_string_equal(t.hc.items[1].name, "hub-b");
+    assert_int_equal(t.hc.items[1].weight, 50);
+    assert_int_equal(t.hc.items[1].avoid_until, 2000 * SEC);
+    hub_choice_on_lost(&t.hc);
+    assert_false(t.hc.is_heard);
+    assert_true(t.hc.is_lost);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +580,15 @@ int main(void)
         cmocka_unit_test(test_return_waits),
         cmocka_unit_test(test_cut_in_tls),
         cmocka_unit_test(test_hubs_change),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_how_long_a_stream_may_take_to_begin),
+        cmocka_unit_test(test_when_a_hub_is_silent),
+        cmocka_unit_test(test_what_is_cut),
+        cmocka_unit_test(test_how_long_a_hub_is_avoided),
+        cmocka_unit_test(test_no_refuge),
+        cmocka_unit_test(test_when_the_preferred_hub_is_taken_back),
+        cmocka_unit_test(test_which_hub_is_better),
+        cmocka_unit_test(test_what_is_remembered_of_hubs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "agent/hublink/hub_health.h"
@@ -101,6 +103,62 @@ static void test_what_is_no_way(void **state)
     assert_endpoints(&w, "203.0.113.9:51820 192.0.2.1:51820");
 }
 
+/* Eight of those that were found, and then what the hub says; none twice. */
+static void test_more_than_there_is_room_for(void **state)
+{
+    struct network net = network();
+    struct node_hub h = {.n_names = 1};
+    struct hub_endpoints w = {.n = 0};
+    struct resolve_answer answers[OBJECT_ENDPOINTS_MAX];
+    char text[64];
+
+    for (unsigned i = 0; i < OBJECT_ENDPOINTS_MAX; i++) {
+        answers[i] = (struct resolve_answer){.text = "hub.example.org:51820"};
+        for (unsigned k = 0; k < 2; k++) {
+            (void)snprintf(text, sizeof(text), "203.0.113.%u:51820", 1 + i + k);
+            answers[i].endpoints[answers[i].n++] = endpoint(text);
+        }
+        (void)snprintf(text, sizeof(text), "192.0.2.%u:51820", i);
+        h.endpoints[h.n_endpoints++] = endpoint(text);
+    }
+    hub_endpoints_take(&w, &h, &net, answers, OBJECT_ENDPOINTS_MAX);
+    assert_int_equal(w.n_found, OBJECT_ENDPOINTS_MAX);
+    for (unsigned i = 0; i < OBJECT_ENDPOINTS_MAX; i++) {
+        (void)snprintf(text, sizeof(text), "203.0.113.%u:51820", 1 + i);
+        assert_true(endpoint_equal(&w.found[i], &(struct endpoint[]){endpoint(text)}[0]));
+    }
+    hub_endpoints_poll(&w, &h, &net, false, SEC);
+    assert_int_equal(w.n, HUB_ENDPOINTS_MAX);
+    assert_true(endpoint_equal(&w.all[0], &w.found[0]));
+    assert_true(endpoint_equal(&w.all[OBJECT_ENDPOINTS_MAX], &h.endpoints[0]));
+    assert_true(endpoint_equal(&w.all[w.n - 1], &h.endpoints[OBJECT_ENDPOINTS_MAX - 1]));
+}
+
+/* What a name leads to now is told, unless that was known. */
+static void test_what_is_told_of_names(void **state)
+{
+    struct network net = network();
+    struct node_hub h = hub();
+    struct hub_endpoints w = {.n = 0};
+    struct resolve_answer moved = answer("203.0.113.9:51820", "192.0.2.1:51820");
+    int terminal = dup(STDERR_FILENO);
+    int file = memfd_create("log", 0);
+    char said[256];
+    ssize_t n;
+
+    assert_true(file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    hub_endpoints_take(&w, &h, &net, &moved, 1);
+    hub_endpoints_take(&w, &h, &net, &moved, 1);
+    assert_true(dup2(terminal, STDERR_FILENO) >= 0);
+    n = pread(file, said, sizeof(said) - 1, 0);
+    assert_true(n >= 0);
+    said[n] = '\0';
+    assert_string_equal(
+        said, "info: weft: the hub's name hub.example.org:51820 leads to 203.0.113.9:51820 now\n");
+    (void)close(file);
+    (void)close(terminal);
+}
+
 /* Without a name there is nothing to look up; with one, it is, and nobody waits for it. */
 static void test_looked_up_while_silent(void **state)
 {
@@ -155,8 +213,12 @@ static void test_public_api(void **state)
     struct node_hub h = hub();
     struct hub_api_list api;
 
+    h.endpoints[h.n_endpoints++] = endpoint("[2001:db8::9]:51820");
+    /* Another endpoint at the same address is no other API. */
+    h.endpoints[h.n_endpoints++] = endpoint("192.0.2.1:443");
     hub_api_list_make(&api, &endpoints, &h);
-    assert_int_equal(api.n, 3);
+    assert_int_equal(api.n, 4);
+    assert_string_equal(api.items[3], "[2001:db8::9]:8443");
     assert_string_equal(api.items[0], "hub.example.org:8443");
     assert_string_equal(api.items[1], "198.51.100.7:8443");
     assert_string_equal(api.items[2], "192.0.2.1:8443");
@@ -167,6 +229,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_found_comes_first),
         cmocka_unit_test(test_what_is_no_way),
+        cmocka_unit_test(test_more_than_there_is_room_for),
+        cmocka_unit_test(test_what_is_told_of_names),
         cmocka_unit_test(test_looked_up_while_silent),
         cmocka_unit_test(test_looked_up_less_and_less_often),
         cmocka_unit_test(test_public_api),

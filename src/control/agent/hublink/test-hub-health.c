@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -171,6 +172,77 @@ static void test_by_stream_nobody_is_greeted(void **state)
     assert_true(poll_at(w, 1011 * SEC).reconcile);
     assert_at(w, "192.0.2.2:51820");
     assert_false(hub_health_take_handshake(&w->health));
+    /* Nor is the stream of events affected, which goes through that one. */
+    shake_hands(w, 1012 * SEC);
+    assert_int_equal(poll_at(w, 1012 * SEC).link, HUB_HEALTH_LINK_POKE);
+    end_world(w);
+}
+
+static void test_another_answer_by_stream(void **state)
+{
+    struct world *w = make_world();
+    struct endpoint other = endpoint("192.0.2.2:51820");
+
+    (void)poll_at(w, 1000 * SEC);
+    (void)hub_health_on_answer(&w->health, &other, true, 1001 * SEC);
+    assert_true(hub_health_on_answer(&w->health, &other, true, 1002 * SEC).reconcile);
+    assert_at(w, "192.0.2.2:51820");
+    assert_false(hub_health_take_handshake(&w->health));
+    assert_false(w->health.has_moved);
+    end_world(w);
+}
+
+/* To a hub that does not serve this node little is sent, and what is not answered says nothing. */
+static void test_a_standby_hub_is_not_silent(void **state)
+{
+    struct world *w = make_world();
+
+    w->facts.is_standby = true;
+    shake_hands(w, 1000 * SEC);
+    (void)poll_at(w, 1000 * SEC);
+    w->seen.unanswered_since = 1001 * SEC;
+    (void)poll_at(w, 1060 * SEC);
+    assert_int_equal(w->health.silent_since, 0);
+    w->facts.is_standby = false;
+    (void)poll_at(w, 1061 * SEC);
+    assert_int_equal(w->health.silent_since, 1001 * SEC);
+    end_world(w);
+}
+
+/* Since when there is no session counts anew after each one, and after each engine. */
+static void test_since_when_there_is_no_session(void **state)
+{
+    struct world *w = make_world();
+
+    (void)poll_at(w, 1000 * SEC);
+    assert_int_equal(w->health.no_session_since, 1000 * SEC);
+    shake_hands(w, 1001 * SEC);
+    (void)poll_at(w, 1001 * SEC);
+    assert_int_equal(w->health.no_session_since, 0);
+    (void)poll_at(w, 1300 * SEC);
+    assert_int_equal(w->health.no_session_since, 1300 * SEC);
+    w->facts.has_engine = false;
+    (void)poll_at(w, 1301 * SEC);
+    assert_int_equal(w->health.no_session_since, 0);
+    assert_int_equal(w->health.silent_since, 0);
+    w->facts.has_engine = true;
+    (void)poll_at(w, 1302 * SEC);
+    assert_int_equal(w->health.silent_since, 1302 * SEC);
+    end_world(w);
+}
+
+/* While it is heard its name is not asked for. */
+static void test_names_of_a_silent_hub(void **state)
+{
+    struct world *w = make_world();
+
+    (void)snprintf(w->places.names[0], sizeof(w->places.names[0]), "hub.example.org:51820");
+    w->places.n_names = 1;
+    shake_hands(w, 1000 * SEC);
+    (void)poll_at(w, 1000 * SEC);
+    assert_null(w->health.endpoints.task);
+    (void)poll_at(w, 1300 * SEC);
+    assert_non_null(w->health.endpoints.task);
     end_world(w);
 }
 
@@ -208,6 +280,7 @@ static void test_lost_session_is_renewed(void **state)
 {
     struct world *w = make_world();
     struct endpoint here = endpoint("192.0.2.1:51820");
+    struct endpoint elsewhere = endpoint("192.0.2.2:51820");
 
     /* Without a session the engine begins handshakes anyway. */
     (void)poll_at(w, 1000 * SEC);
@@ -215,6 +288,13 @@ static void test_lost_session_is_renewed(void **state)
     shake_hands(w, 1000 * SEC);
     (void)poll_at(w, 1000 * SEC);
     assert_false(hub_health_on_answer(&w->health, &here, false, 1000 * SEC).reconcile);
+    /* What comes from elsewhere does not say that the hub is there. */
+    w->seen.unanswered_since = 1001 * SEC;
+    (void)poll_at(w, 1008 * SEC);
+    assert_false(hub_health_on_answer(&w->health, &elsewhere, false, 1008 * SEC).reconcile);
+    assert_false(hub_health_take_handshake(&w->health));
+    shake_hands(w, 1000 * SEC);
+    (void)poll_at(w, 1009 * SEC);
     for (nsec_t lost = 1010 * SEC; lost <= 1210 * SEC; lost += 120 * SEC) {
         w->seen.unanswered_since = lost;
         (void)poll_at(w, lost + 7 * SEC);
@@ -295,6 +375,10 @@ int main(void)
         cmocka_unit_test(test_unanswered_is_silent_after_six_seconds),
         cmocka_unit_test(test_silent_hub_is_looked_for_elsewhere),
         cmocka_unit_test(test_by_stream_nobody_is_greeted),
+        cmocka_unit_test(test_another_answer_by_stream),
+        cmocka_unit_test(test_a_standby_hub_is_not_silent),
+        cmocka_unit_test(test_since_when_there_is_no_session),
+        cmocka_unit_test(test_names_of_a_silent_hub),
         cmocka_unit_test(test_no_route_no_move),
         cmocka_unit_test(test_answer_from_elsewhere),
         cmocka_unit_test(test_lost_session_is_renewed),

@@ -102,6 +102,41 @@ static void test_only_one(void **state)
     assert_true(take(&hp, &hub, false, 0, any_route));
     for (unsigned i = 1; i < 5; i++)
         assert_false(take(&hp, &hub, false, i * HUB_PATH_TRY, any_route));
+    assert_int_equal(hp.taken_at, 4 * HUB_PATH_TRY);
+    /* Each try of it has its full time, also when there is another one by then. */
+    hub.endpoints[hub.n++] = endpoint("192.0.2.2:2");
+    assert_false(take(&hp, &hub, false, 5 * HUB_PATH_TRY - 1, any_route));
+    assert_true(take(&hp, &hub, false, 5 * HUB_PATH_TRY, any_route));
+    assert_int_equal(hp.path.endpoint.port, 2);
+}
+
+/* Another hub at the same place is tried from its first endpoint on, and at once. */
+static void test_another_hub(void **state)
+{
+    struct list hub = three();
+    struct hub_path hp = {0};
+
+    assert_true(take(&hp, &hub, false, 0, v6_only));
+    assert_string_equal(hp.path.node, "hub");
+    assert_true(hub_path_take(&hp, "hub-b", hub.endpoints, hub.n, true, SEC, any_route, NULL));
+    assert_string_equal(hp.path.node, "hub-b");
+    assert_int_equal(hp.path.endpoint.port, 1);
+    assert_int_equal(hp.taken_at, SEC);
+}
+
+/* The next one to which there is a way, and if there is none the one that is tried. */
+static void test_endpoints_without_a_route_are_passed_over(void **state)
+{
+    struct list hub = three();
+    struct hub_path hp = {0};
+
+    assert_true(take(&hp, &hub, false, 0, v6_only));
+    assert_int_equal(hp.path.endpoint.port, 2);
+    assert_false(take(&hp, &hub, false, HUB_PATH_TRY, v6_only));
+    assert_false(take(&hp, &hub, false, 2 * HUB_PATH_TRY, no_route));
+    assert_int_equal(hp.path.endpoint.port, 2);
+    assert_true(take(&hp, &hub, false, 3 * HUB_PATH_TRY, any_route));
+    assert_int_equal(hp.path.endpoint.port, 3);
 }
 
 /* The hub has moved: what it does not list any more is left at once. */
@@ -130,6 +165,8 @@ static void test_another_one_answers(void **state)
     assert_false(hub_path_on_answer(&hp, &hub.endpoints[1], now + SEC / 2 - 1));
     assert_true(hub_path_on_answer(&hp, &hub.endpoints[1], now + SEC / 2));
     assert_int_equal(hp.path.endpoint.port, 2);
+    assert_int_equal(hp.taken_at, now + SEC / 2);
+    assert_true(endpoint_is_none(&hp.other));
     /* And then that has its full time. */
     assert_false(take(&hp, &hub, false, now + SEC, any_route));
     assert_int_equal(hp.path.endpoint.port, 2);
@@ -152,6 +189,28 @@ static void test_both_answer(void **state)
     assert_false(hub_path_on_answer(&hp, &hub.endpoints[1], now));
     assert_false(hub_path_on_answer(&hp, &hub.endpoints[1], now + 100 * SEC));
     assert_int_equal(hp.path.endpoint.port, 1);
+    assert_int_equal(hp.other_since, now + 100 * SEC);
+    assert_false(hub_path_on_answer(&hp, &hub.endpoints[0], now + 100 * SEC));
+    assert_true(endpoint_is_none(&hp.other));
+}
+
+/* Answers that come 6 s after each other are of one silence. */
+static void test_a_pause_between_answers(void **state)
+{
+    for (unsigned more = 0; more < 2; more++) {
+        struct list hub = three();
+        struct hub_path hp = {0};
+
+        assert_true(take(&hp, &hub, false, 0, any_route));
+        assert_false(hub_path_on_answer(&hp, &hub.endpoints[1], 10 * SEC));
+        assert_int_equal(hub_path_on_answer(&hp, &hub.endpoints[1], 16 * SEC + more), !more);
+        /* One of a third endpoint takes its place after such a pause, too. */
+        hp = (struct hub_path){0};
+        assert_true(take(&hp, &hub, false, 0, any_route));
+        assert_false(hub_path_on_answer(&hp, &hub.endpoints[1], 10 * SEC));
+        assert_false(hub_path_on_answer(&hp, &hub.endpoints[2], 16 * SEC + more));
+        assert_true(endpoint_equal(&hp.other, &hub.endpoints[1 + more]));
+    }
 }
 
 int main(void)
@@ -161,9 +220,12 @@ int main(void)
         cmocka_unit_test(test_rotation),
         cmocka_unit_test(test_working_one_is_kept),
         cmocka_unit_test(test_only_one),
+        cmocka_unit_test(test_another_hub),
+        cmocka_unit_test(test_endpoints_without_a_route_are_passed_over),
         cmocka_unit_test(test_list_changes),
         cmocka_unit_test(test_another_one_answers),
         cmocka_unit_test(test_both_answer),
+        cmocka_unit_test(test_a_pause_between_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +307,21 @@ static void test_a_hub_that_is_not_known(void **state)
     (void)hub_link_free(unknown);
 }
 
+/* At the place where it was nobody listens. */
+static void test_a_hub_that_is_away(void **state)
+{
+    struct endpoint nowhere;
+    struct deferred *d;
+
+    assert_int_equal(endpoint_parse(&nowhere, "127.0.3.9:9", NULL), 0);
+    hub_link_set_target(w.a.link, &nowhere, clock_now());
+    d = begin_call("GET", "train", NULL);
+    wait_until(&w.n_answered, 1);
+    assert_int_equal(d->rs.status, 502);
+    assert_true(strlen(text_of(d, "error")) > 0);
+    end_call(d);
+}
+
 static void test_another_hub_serves_the_jobs(void **state)
 {
     struct deferred *d;
@@ -483,6 +499,7 @@ static void ask_and_take(struct runs *r)
 
     node_jobs_poll(&r->nj, r->now);
     assert_non_null(r->nj.items[0].ask);
+    assert_int_equal(r->nj.items[0].ask_at, r->now + 10 * SEC);
     while (!r->nj.items[0].ask->is_ready)
         (void)uv_run(&w.loop, UV_RUN_ONCE);
     assert_int_equal(w.a.n_asked, n + 1);
@@ -510,12 +527,25 @@ static void test_the_hub_is_asked_who_is_in_a_run(void **state)
     assert_string_equal(w.a.asked, "GET /v1/jobs/train/rendezvous|");
     assert_true(has_member(r, "n1"));
     assert_true(has_member(r, "n2"));
+    assert_int_equal(r->meter.jobs[0].len, 6);
     /* A hub that is away knows nobody; those of before stay. */
     w.a.status = 503;
     w.a.body = "{\"error\":\"later\"}";
     r->now += 2 * SEC;
     ask_and_take(r);
     assert_true(has_member(r, "n1"));
+    end_runs(r);
+}
+
+/* One whose name no job has is not asked about in each poll. */
+static void test_a_run_that_cannot_be_asked_about(void **state)
+{
+    struct runs *r = make_runs();
+
+    node_jobs_begin(&r->nj, "Not a name", 0, r->now);
+    node_jobs_poll(&r->nj, r->now);
+    assert_null(r->nj.items[0].ask);
+    assert_int_equal(r->nj.items[0].ask_at, r->now + 10 * SEC);
     end_runs(r);
 }
 
@@ -548,6 +578,7 @@ static void test_the_budget_of_a_run(void **state)
     struct runs *r = make_runs();
     json_t *list = json_pack("[{s:s}, {s:s}]", "job", "train", "job", "other");
     const json_t *budget;
+    char *text;
 
     w.a.body = "{\"members\":[\"n1\"],\"budget\":{\"level\":\"spent\",\"bytes\":5,"
                "\"cost\":\"much\",\"strange\":1}}";
@@ -569,6 +600,24 @@ static void test_the_budget_of_a_run(void **state)
     assert_string_equal(json_string_value(json_object_get(budget, "level")), "spent");
 
     w.a.body = "{\"members\":[\"n1\"]}";
+    r->now += 2 * SEC;
+    ask_and_take(r);
+    node_jobs_tell(&r->nj, list);
+    assert_true(json_is_null(json_object_get(json_array_get(list, 0), "budget")));
+    /* All that there may be of it. */
+    w.a.body = "{\"members\":[\"n1\"],\"budget\":{\"level\":\"near\",\"share\":0.5,\"bytes\":5,"
+               "\"cost\":1.5,\"unpricedBytes\":6,\"bytesPerDay\":7,\"costPerDay\":8}}";
+    r->now += 2 * SEC;
+    ask_and_take(r);
+    node_jobs_tell(&r->nj, list);
+    text = json_dumps(json_array_get(list, 0), JSON_COMPACT);
+    assert_string_equal(text,
+        "{\"job\":\"train\",\"nccl\":null,\"budget\":{\"level\":\"near\","
+        "\"capBitsPerSecond\":null,\"share\":0.5,\"bytes\":5,\"cost\":1.5,\"unpricedBytes\":6,"
+        "\"bytesPerDay\":7,\"costPerDay\":8}}");
+    free(text);
+    /* Without a level there is none. */
+    w.a.body = "{\"members\":[\"n1\"],\"budget\":{\"level\":1,\"bytes\":5}}";
     r->now += 2 * SEC;
     ask_and_take(r);
     node_jobs_tell(&r->nj, list);
@@ -609,6 +658,10 @@ static void test_what_nccl_took(void **state)
     assert_string_equal(nccl_verdict(&r->nj, "train"), "other");
     node_jobs_set_nccl(&r->nj, "train", pid, json_pack("{s:s}", "verdict", "lan"));
     assert_string_equal(nccl_verdict(&r->nj, "train"), "overlay");
+    assert_string_equal(nccl_verdict(&r->nj, "other"), "");
+    /* One that has ended has said nothing. */
+    node_jobs_set_nccl(&r->nj, "other", pid, json_pack("{s:s}", "verdict", "lan"));
+    node_jobs_end(&r->nj, "other", pid);
     assert_string_equal(nccl_verdict(&r->nj, "other"), "");
     /* A command that is not known. */
     node_jobs_set_nccl(&r->nj, "strange", pid, json_pack("{s:s}", "verdict", "other"));
@@ -661,6 +714,66 @@ static void test_a_command_that_says_that_it_has_ended(void **state)
     end_runs(r);
 }
 
+/* Several at once, of which each is told to the meter. */
+static void test_commands_that_are_killed_together(void **state)
+{
+    struct runs *r = make_runs();
+    pid_t children[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        static const char *const jobs[] = {"a", "b", "c"};
+
+        children[i] = fork();
+        if (children[i] == 0) {
+            (void)pause();
+            _exit(0);
+        }
+        node_jobs_begin(&r->nj, jobs[i], children[i], r->now);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        (void)kill(children[i], SIGKILL);
+    for (unsigned i = 0; i < 3; i++)
+        (void)waitpid(children[i], NULL, 0);
+    node_jobs_poll(&r->nj, r->now);
+    assert_int_equal(r->nj.n, 0);
+    assert_null(meter_job_find(&r->meter, "b"));
+    end_runs(r);
+}
+
+/* A command without a process is only known by what it says. */
+static void test_a_command_without_a_process(void **state)
+{
+    struct runs *r = make_runs();
+
+    errno = ESRCH;
+    node_jobs_begin(&r->nj, "train", 0, r->now);
+    assert_int_equal(r->nj.n, 1);
+    assert_string_equal(r->nj.items[0].job, "train");
+    assert_int_equal(r->nj.items[0].pid, 0);
+    assert_int_equal(r->nj.items[0].pid_fd, -1);
+    assert_int_equal(r->nj.items[0].began_at, r->now);
+    assert_int_equal(r->nj.items[0].ask_at, r->now);
+    assert_false(r->nj.items[0].is_started);
+    assert_non_null(meter_job_find(&r->meter, "train"));
+    end_runs(r);
+}
+
+static void test_how_many_have_started(void **state)
+{
+    struct runs *r = make_runs();
+
+    node_jobs_begin(&r->nj, "a", 0, r->now);
+    node_jobs_begin(&r->nj, "b", 0, r->now);
+    node_jobs_start(&r->nj, "b", 0);
+    node_jobs_start(&r->nj, "b", 7);
+    assert_int_equal(node_jobs_started(&r->nj), 1);
+    node_jobs_end(&r->nj, "a", 0);
+    assert_int_equal(node_jobs_started(&r->nj), 1);
+    node_jobs_end(&r->nj, "b", 0);
+    assert_int_equal(node_jobs_started(&r->nj), 0);
+    end_runs(r);
+}
+
 static void test_more_commands_than_are_known_of(void **state)
 {
     struct runs *r = make_runs();
@@ -675,6 +788,9 @@ static void test_more_commands_than_are_known_of(void **state)
     node_jobs_end(&r->nj, "job-0", 0);
     node_jobs_begin(&r->nj, "job-1", 0, r->now);
     assert_int_equal(r->nj.n, NODE_JOBS_MAX - 1);
+    node_jobs_begin(&r->nj, "another", 0, r->now);
+    assert_int_equal(r->nj.n, NODE_JOBS_MAX);
+    assert_string_equal(r->nj.items[NODE_JOBS_MAX - 1].job, "another");
     end_runs(r);
 }
 
@@ -689,6 +805,7 @@ int main(void)
         TEST(test_a_refusal_is_handed_on),
         TEST(test_a_name_that_no_job_has),
         TEST(test_a_hub_that_is_not_known),
+        TEST(test_a_hub_that_is_away),
         TEST(test_another_hub_serves_the_jobs),
         TEST(test_a_call_is_sent_on_once),
         TEST(test_a_hub_of_a_name_that_nobody_has),
@@ -698,11 +815,15 @@ int main(void)
         TEST(test_another_hub_serves_this_node),
         TEST(test_a_hub_that_goes_away),
         TEST(test_the_hub_is_asked_who_is_in_a_run),
+        TEST(test_a_run_that_cannot_be_asked_about),
         TEST(test_how_often_the_hub_is_asked),
         TEST(test_the_budget_of_a_run),
         TEST(test_what_nccl_took),
         TEST(test_a_command_that_is_killed),
         TEST(test_a_command_that_says_that_it_has_ended),
+        TEST(test_commands_that_are_killed_together),
+        TEST(test_a_command_without_a_process),
+        TEST(test_how_many_have_started),
         TEST(test_more_commands_than_are_known_of),
     };
 

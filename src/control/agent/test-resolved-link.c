@@ -83,6 +83,32 @@ static void test_there_and_back(void **state)
     assert_true(ip_addr_equal(&link.address6, &place.address6));
 }
 
+/* Each of its parts makes another one of it. */
+static void test_which_links_are_the_same(void **state)
+{
+    struct resolved_link link = {.interface = "lo",
+        .index = 1,
+        .network = "default",
+        .address4 = address("127.0.0.1"),
+        .address6 = address("::1")};
+    struct resolved_link others[] = {link, link, link, link, link, link};
+    json_t *json = resolved_link_encode(&link);
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    (void)state;
+    assert_string_equal(text, "{\"interface\":\"lo\",\"index\":1,\"network\":\"default\","
+                              "\"address4\":\"127.0.0.1\",\"address6\":\"::1\"}");
+    free(text);
+    json_decref(json);
+    others[1].interface[0] = 'x';
+    others[2].index++;
+    others[3].network[0] = 'x';
+    others[4].address4 = address("127.0.0.2");
+    others[5].address6 = address("::2");
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        assert_int_equal(resolved_link_equal(&link, &others[i]), i == 0);
+}
+
 /* An interface that is not there has nothing to be told of. */
 static void test_no_interface(void **state)
 {
@@ -116,6 +142,16 @@ static void test_what_is_no_link(void **state)
     (void)state;
     memset(big, ' ', sizeof(big) - 1);
     assert_non_null(strstr(say_to(big), "longer than 4096 bytes"));
+    big[4097] = '\0';
+    assert_non_null(strstr(say_to(big), "longer than 4096 bytes"));
+    big[4096] = '\0';
+    assert_non_null(strstr(say_to(big), " is damaged"));
+    assert_non_null(strstr(say_to("{\"interface\":\"lo\",\"index\":1,\"network\":\"default\","
+                                  "\"address4\":\"10.0.0.1\",\"more\":1}"),
+        "more"));
+    assert_non_null(strstr(say_to("{\"interface\":\"1234567890123456\",\"index\":1,"
+                                  "\"network\":\"default\",\"address4\":\"10.0.0.1\"}"),
+        "interface"));
     assert_true(say_to("")[0] != '\0');
     assert_non_null(strstr(say_to("{\"interface\":\"a/b\",\"index\":1,\"network\":\"default\","
                                   "\"address4\":\"10.0.0.1\"}"),
@@ -153,6 +189,9 @@ static void test_what_is_believed(void **state)
     link.address4 = address("127.0.0.1");
     link.address6 = address("::1");
     assert_string_equal(check(&link, &rules), "::1 is not in the network's block, fd00::/8");
+    rules.cidr6 = prefix("::/64");
+    link.address6 = address("::9");
+    assert_string_equal(check(&link, &rules), "::9 is no address of lo");
     link.address6 = (struct ip_addr){{0}};
     link.index++;
     assert_non_null(strstr(check(&link, &rules), "interface lo is not number"));
@@ -202,6 +241,32 @@ static void test_what_is_reported(void **state)
     assert_string_equal(said, wanted);
 }
 
+/* After a call that fails no other is made. */
+static void test_a_call_that_fails(void **state)
+{
+    static const char script[] =
+        "#!/bin/sh\necho \"$1\" >> \"$0.said\"\n[ \"$1\" != default-route ]\n";
+    struct resolved_link link = {
+        .interface = "lo", .network = "default", .address4 = address("127.0.0.1")};
+    char said[64] = "";
+    char name[80];
+    FILE *f = fopen(path, "w");
+
+    (void)state;
+    assert_non_null(f);
+    (void)fputs(script, f);
+    (void)fclose(f);
+    assert_int_equal(chmod(path, 0700), 0);
+    (void)snprintf(name, sizeof(name), "%s.said", path);
+    assert_true(resolved_link_tell(&link, path, NULL) != 0);
+    f = fopen(name, "r");
+    assert_non_null(f);
+    assert_true(fread(said, 1, sizeof(said) - 1, f) > 0);
+    (void)fclose(f);
+    (void)unlink(name);
+    assert_string_equal(said, "domain\ndefault-route\n");
+}
+
 /* The folder is the agent's: nothing else is read for it, and nothing waited for. */
 static void test_what_is_no_file(void **state)
 {
@@ -221,11 +286,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_there_and_back, enter, leave),
+        cmocka_unit_test_setup_teardown(test_which_links_are_the_same, enter, leave),
         cmocka_unit_test_setup_teardown(test_no_interface, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_no_link, enter, leave),
-        cmocka_unit_test_setup_teardown(test_what_is_no_file, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_believed, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_reported, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_call_that_fails, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_is_no_file, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,25 @@ static void test_rules(void **state)
     snapshot_deinit(&s);
 }
 
+/* Each of several hubs. */
+static void test_two_hubs(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    struct object second = sample_node(3);
+    struct str out = STR_NULL;
+
+    second.node.hub = calloc(1, sizeof(*second.node.hub));
+    assert_non_null(second.node.hub);
+    sample_put(&s, second);
+    class_marks_format(&s, "weft0", &ports, &out);
+    assert_string_equal(str_text(&out),
+        BEGIN "oifname \"weft0\" ip daddr { 10.42.0.1, 10.42.0.3 } ip dscp cs0 ip dscp set cs6\n"
+              "oifname \"weft0\" ip6 daddr { fd5a:1::1, fd5a:1::3 } ip6 dscp cs0 ip6 dscp set "
+              "cs6\n" MEASURING COLLECTIVES("ip") COLLECTIVES("ip6") "}");
+    str_deinit(&out);
+    snapshot_deinit(&s);
+}
+
 /* A network of which no hub is known: an empty set would be no rule that nft takes. */
 static void test_no_hub(void **state)
 {
@@ -95,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_two_hubs),
         cmocka_unit_test(test_no_hub),
         cmocka_unit_test_setup_teardown(test_while_there_is_a_rate, netns_enter, netns_leave),
     };

@@ -325,6 +325,28 @@ static void test_what_is_behind_nobody(void **state)
     snapshot_deinit(&s);
 }
 
+/* Two nodes that are the way to the same: packets go to the first. */
+static void test_the_same_subnet_behind_two_nodes(void **state)
+{
+    struct netlink *nl = netns_need(state);
+    struct snapshot s = sample_snapshot(4, 2);
+    struct wg_config want = WG_CONFIG_NULL;
+    struct render_input in = {.snapshot = &s, .link_mtu = 1440};
+    struct subnet_routes sr = {.n = 0};
+
+    put_routes(&s, 3, "10.9.0.0/24");
+    put_routes(&s, 4, "10.9.0.0/24");
+    assert_int_equal(render_config(&want, &in, NULL), 0);
+    wg_config_find(&want, &snapshot_find_node(&s, "n4")->key)->n_allowed = 2;
+    assert_int_equal(subnet_routes_plan(&sr, nl, 0, SUBNETS_ACCEPT_PRIVATE, &s, &want), 0);
+    assert_int_equal(sr.n, 2);
+    assert_string_equal(sr.items[0].why, "");
+    assert_string_equal(sr.items[1].why, "no packets go to that node from here");
+    wg_config_deinit(&want);
+    subnet_routes_deinit(&sr);
+    snapshot_deinit(&s);
+}
+
 /* Those of IPv4 are used all the same. */
 static void test_machine_without_v6(void **state)
 {
@@ -438,6 +460,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_again, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_what_is_accepted, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_what_is_behind_nobody, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_the_same_subnet_behind_two_nodes, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_machine_without_v6, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_table_that_was_changed_by_hand, netns_enter, netns_leave),

@@ -305,131 +305,118 @@ static void test_sequence(void **state)
 
 /* ---- the state ------------------------------------------------------------------------------ */
 
-static void test_judge(void **state)
-{
-    static const struct x25519_public key = {.b = {1}};
-    static const struct x25519_public other = {.b = {2}};
-    static const struct edge_said direct = {.path = PATH_KIND_DIRECT};
-    static const struct edge_said relay = {.path = PATH_KIND_RELAY};
-    static const struct edge_said none = {.path = PATH_KIND_NONE};
-    static const struct edge_said fell = {.path = PATH_KIND_RELAY, .fell_at = 5};
-    static const struct edge_said failed = {.path = PATH_KIND_DIRECT, .error = (char *)"no"};
-    static const struct edge_said lan = {.path = PATH_KIND_LAN};
-    static const struct edge_said stream = {.path = PATH_KIND_STREAM};
-    static const struct edge_said lost = {.path = PATH_KIND_N, .fell_at = 5};
-    static const struct edge_probed silent = {.tunnel = EDGE_REACH_SILENT};
-    static const struct edge_probed heard = {
-        .tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_REACHED};
-    static const struct edge_probed deaf = {
-        .tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_SILENT};
-    static const struct {
-        enum edge_path path;
-        const struct edge_said *said[2];
-        const struct edge_probed *probed;
-        const char *error;
-        int64_t silent_for;
-        uint64_t applied;
-        bool is_stock;
-        bool is_pinned;
-        enum edge_state state;
-        const char *why;
-    } cases[] = {
-        {.state = EDGE_STATE_IDLE, .applied = 1, .why = ""},
-        {.said = {&direct, &relay}, .applied = 1, .state = EDGE_STATE_RELAY, .why = ""},
-        {.said = {&direct, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
-        {.said = {&direct, &none},
-            .applied = 1,
-            .state = EDGE_STATE_NONE,
-            .why = "b has no path to a"},
-        {.said = {&fell, NULL},
-            .applied = 1,
-            .state = EDGE_STATE_FELL,
-            .why = "a had a direct path to b and has lost it: now it is relay"},
-        {.path = EDGE_PATH_RELAY,
-            .said = {&fell, NULL},
-            .applied = 1,
-            .state = EDGE_STATE_RELAY,
-            .why = ""},
-        {.said = {&direct, NULL},
-            .probed = &silent,
-            .applied = 1,
-            .state = EDGE_STATE_UNREACHED,
-            .why = "b does not answer a through the tunnel"},
-        {.said = {&none, &none},
-            .applied = 1,
-            .state = EDGE_STATE_NONE,
-            .why = "a has no path to b"},
-        {.said = {&lan, &lan}, .applied = 1, .state = EDGE_STATE_LAN, .why = ""},
-        {.said = {&lan, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
-        {.said = {&relay, &stream}, .applied = 1, .state = EDGE_STATE_STREAM, .why = ""},
-        {.said = {NULL, &lost},
-            .applied = 1,
-            .state = EDGE_STATE_FELL,
-            .why = "b had a direct path to a and has lost it: now it is none"},
-        {.probed = &heard,
-            .applied = 1,
-            .state = EDGE_STATE_UNREACHED,
-            .why = "b does not answer a through the tunnel, but at its underlay endpoint it does"},
-        {.probed = &deaf,
-            .applied = 1,
-            .state = EDGE_STATE_UNREACHED,
-            .why = "b does not answer a through the tunnel, and by UDP at its underlay endpoint "
-                   "neither"},
-        {.silent_for = EDGE_SILENT_AFTER - 1, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
-        {.said = {&direct, NULL},
-            .silent_for = 90,
-            .applied = 1,
-            .state = EDGE_STATE_SILENT,
-            .why = "the agent of a has not been heard for 90 s: what it said is that old"},
-        {.silent_for = -1,
-            .state = EDGE_STATE_UNAPPLIED,
-            .why = "the agent of a has never been heard"},
-        {.applied = 0,
-            .state = EDGE_STATE_UNAPPLIED,
-            .why = "the agent of a has never applied a snapshot"},
-        {.silent_for = -1, .is_stock = true, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
-        {.error = "no engine",
-            .applied = 1,
-            .silent_for = 500,
-            .state = EDGE_STATE_FAILING,
-            .why = "a cannot apply it: no engine"},
-        {.said = {&failed, NULL},
-            .applied = 1,
-            .state = EDGE_STATE_FAILING,
-            .why = "a cannot apply it: no"},
-        {.said = {&direct, &direct},
-            .is_pinned = true,
-            .applied = 1,
-            .state = EDGE_STATE_REFUSED,
-            .why = "another public key is pinned for a than it has, so the two do not talk"},
-        {.path = EDGE_PATH_OFF,
-            .is_pinned = true,
-            .error = "x",
-            .state = EDGE_STATE_OFF,
-            .why = ""},
-    };
+static const struct x25519_public key = {.b = {1}};
+static const struct x25519_public other = {.b = {2}};
+static const struct edge_said direct = {.path = PATH_KIND_DIRECT};
+static const struct edge_said relay = {.path = PATH_KIND_RELAY};
+static const struct edge_said none = {.path = PATH_KIND_NONE};
+static const struct edge_said fell = {.path = PATH_KIND_RELAY, .fell_at = 5};
+static const struct edge_said failed = {.path = PATH_KIND_DIRECT, .error = (char *)"no"};
+static const struct edge_said lan = {.path = PATH_KIND_LAN};
+static const struct edge_said stream = {.path = PATH_KIND_STREAM};
+static const struct edge_said lost = {.path = PATH_KIND_N, .fell_at = 5};
+static const struct edge_probed silent = {.tunnel = EDGE_REACH_SILENT};
+static const struct edge_probed heard = {
+    .tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_REACHED};
+static const struct edge_probed deaf = {.tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_SILENT};
+static const struct {
+    enum edge_path path;
+    const struct edge_said *said[2];
+    const struct edge_probed *probed;
+    const char *error;
+    int64_t silent_for;
+    uint64_t applied;
+    bool is_stock;
+    bool is_pinned;
+    enum edge_state state;
+    const char *why;
+} assessed[] = {
+    {.state = EDGE_STATE_IDLE, .applied = 1, .why = ""},
+    {.said = {&direct, &relay}, .applied = 1, .state = EDGE_STATE_RELAY, .why = ""},
+    {.said = {&direct, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
+    {.said = {&direct, &none}, .applied = 1, .state = EDGE_STATE_NONE, .why = "b has no path to a"},
+    {.said = {&fell, NULL},
+        .applied = 1,
+        .state = EDGE_STATE_FELL,
+        .why = "a had a direct path to b and has lost it: now it is relay"},
+    {.path = EDGE_PATH_RELAY,
+        .said = {&fell, NULL},
+        .applied = 1,
+        .state = EDGE_STATE_RELAY,
+        .why = ""},
+    {.said = {&direct, NULL},
+        .probed = &silent,
+        .applied = 1,
+        .state = EDGE_STATE_UNREACHED,
+        .why = "b does not answer a through the tunnel"},
+    {.said = {&none, &none}, .applied = 1, .state = EDGE_STATE_NONE, .why = "a has no path to b"},
+    {.said = {&lan, &lan}, .applied = 1, .state = EDGE_STATE_LAN, .why = ""},
+    {.said = {&lan, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
+    {.said = {&relay, &stream}, .applied = 1, .state = EDGE_STATE_STREAM, .why = ""},
+    {.said = {NULL, &lost},
+        .applied = 1,
+        .state = EDGE_STATE_FELL,
+        .why = "b had a direct path to a and has lost it: now it is none"},
+    {.probed = &heard,
+        .applied = 1,
+        .state = EDGE_STATE_UNREACHED,
+        .why = "b does not answer a through the tunnel, but at its underlay endpoint it does"},
+    {.probed = &deaf,
+        .applied = 1,
+        .state = EDGE_STATE_UNREACHED,
+        .why = "b does not answer a through the tunnel, and by UDP at its underlay endpoint "
+               "neither"},
+    {.silent_for = EDGE_SILENT_AFTER - 1, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
+    {.said = {&direct, NULL},
+        .silent_for = 90,
+        .applied = 1,
+        .state = EDGE_STATE_SILENT,
+        .why = "the agent of a has not been heard for 90 s: what it said is that old"},
+    {.silent_for = -1, .state = EDGE_STATE_UNAPPLIED, .why = "the agent of a has never been heard"},
+    {.applied = 0,
+        .state = EDGE_STATE_UNAPPLIED,
+        .why = "the agent of a has never applied a snapshot"},
+    {.silent_for = -1, .is_stock = true, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
+    {.error = "no engine",
+        .applied = 1,
+        .silent_for = 500,
+        .state = EDGE_STATE_FAILING,
+        .why = "a cannot apply it: no engine"},
+    {.said = {&failed, NULL},
+        .applied = 1,
+        .state = EDGE_STATE_FAILING,
+        .why = "a cannot apply it: no"},
+    {.said = {&direct, &direct},
+        .is_pinned = true,
+        .applied = 1,
+        .state = EDGE_STATE_REFUSED,
+        .why = "another public key is pinned for a than it has, so the two do not talk"},
+    {.path = EDGE_PATH_OFF, .is_pinned = true, .error = "x", .state = EDGE_STATE_OFF, .why = ""},
+};
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct mesh_edge spec = {.nodes = {"a", "b"}, .path = cases[i].path};
+static void test_states(void **state)
+{
+    for (size_t i = 0; i < sizeof(assessed) / sizeof(*assessed); i++) {
+        struct mesh_edge spec = {.nodes = {"a", "b"}, .path = assessed[i].path};
         struct edge_end_facts ends[2] = {
             {.node = "a",
-                .has_agent = !cases[i].is_stock,
+                .has_agent = !assessed[i].is_stock,
                 .tells_applied = true,
-                .applied = cases[i].applied,
+                .applied = assessed[i].applied,
                 .key = &key,
-                .said = cases[i].said[0],
-                .probed = cases[i].probed,
-                .error = cases[i].error,
-                .silent_for = cases[i].silent_for},
-            {.node = "b", .has_agent = true, .key = &key, .said = cases[i].said[1]},
+                .said = assessed[i].said[0],
+                .probed = assessed[i].probed,
+                .error = assessed[i].error,
+                .silent_for = assessed[i].silent_for},
+            {.node = "b", .has_agent = true, .key = &key, .said = assessed[i].said[1]},
         };
         char why[EDGE_WHY_MAX];
         enum edge_state is;
 
-        if (cases[i].is_pinned)
+        if (assessed[i].is_pinned)
             spec.pins[0].key = other;
         is = edge_assess(&spec, false, ends, why);
-        if (is != cases[i].state || strcmp(why, cases[i].why) != 0)
+        if (is != assessed[i].state || strcmp(why, assessed[i].why) != 0)
             fail_msg("case %zu is %s: \"%s\"", i, edge_state_names[is], why);
     }
 }
@@ -446,7 +433,7 @@ int main(void)
         cmocka_unit_test(test_what_has_room),
         cmocka_unit_test(test_thousands),
         cmocka_unit_test(test_sequence),
-        cmocka_unit_test(test_judge),
+        cmocka_unit_test(test_states),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

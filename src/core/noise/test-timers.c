@@ -371,6 +371,180 @@ static void test_persistent(void **state)
     assert_true(timers_due(&f.t) == NSEC_NEVER);
 }
 
+/* Each packet that is authentic or leaves puts a persistent keepalive off by its interval. */
+static void test_persistent_is_put_off(void **state)
+{
+    const nsec_t interval = 2 * S;
+    struct fixture f;
+
+    fixture_init(&f);
+    timers_set_persistent_keepalive(&f.t, interval, START);
+    assert_int_equal(timers_poll(&f.t, START - 1), 0);
+    assert_int_equal(timers_poll(&f.t, START), TIMERS_SEND_KEEPALIVE);
+    (void)timers_on_data_sent(&f.t, START + S);
+    assert_true(timers_due(&f.t) == START + S + interval);
+    (void)timers_on_data_received(&f.t, START + 2 * S);
+    assert_true(timers_due(&f.t) == START + 2 * S + interval);
+    initiate(&f, START + 3 * S);
+    assert_true(timers_due(&f.t) == START + 3 * S + interval);
+    timers_on_response_sent(&f.t, START + 4 * S);
+    assert_true(timers_due(&f.t) == START + 4 * S + interval);
+    timers_on_keepalive_sent(&f.t, START + 5 * S);
+    assert_true(timers_due(&f.t) == START + 5 * S + interval);
+    timers_on_other_received(&f.t, START + 6 * S);
+    assert_true(timers_due(&f.t) == START + 6 * S + interval);
+    /* Without an interval nothing is recorded. */
+    fixture_init(&f);
+    timers_on_keepalive_sent(&f.t, START);
+    assert_true(atomic_load(&f.t.traversed_at) == 0);
+}
+
+/* What is sent for another reason takes the place of the keepalive that is owed. */
+static void test_keepalive_is_settled(void **state)
+{
+    struct fixture f;
+
+    fixture_init(&f);
+    (void)timers_on_data_received(&f.t, START);
+    initiate(&f, START);
+    assert_true(atomic_load(&f.t.keepalive_since) == 0);
+    (void)timers_on_data_received(&f.t, START);
+    timers_on_response_sent(&f.t, START);
+    assert_true(atomic_load(&f.t.keepalive_since) == 0);
+    (void)timers_on_data_received(&f.t, START);
+    timers_on_handshake_complete(&f.t, START);
+    assert_true(atomic_load(&f.t.keepalive_since) == 0);
+    (void)timers_on_data_received(&f.t, START);
+    (void)timers_on_data_received(&f.t, START);
+    timers_set_persistent_keepalive(&f.t, 5 * S, START + 10 * S);
+    /* Both are due: one keepalive is sent. */
+    assert_int_equal(timers_poll(&f.t, START + 10 * S), TIMERS_SEND_KEEPALIVE);
+    assert_true(atomic_load(&f.t.keepalive_since) == 0);
+}
+
+/* At the very start of the clock a stamp is one all the same, a nanosecond later. */
+static void test_start_of_the_clock(void **state)
+{
+    struct fixture f;
+
+    fixture_init(&f);
+    assert_true(timers_on_data_received(&f.t, 0));
+    assert_true(atomic_load(&f.t.keepalive_since) == 1);
+    assert_false(timers_on_data_sent(&f.t, 0));
+    assert_true(atomic_load(&f.t.unanswered_since) == 1);
+    timers_on_session_confirmed(&f.t, 0);
+    assert_true(timers_due(&f.t) == INT64_MIN);
+    assert_int_equal(timers_poll(&f.t, 0), 0);
+    assert_true(f.t.has_handshake);
+    assert_int_equal(f.t.handshake_at, 1);
+}
+
+/* A watch is armed for the earlier of what is owed, and for no later than Keepalive-Timeout. */
+static void test_watch(void **state)
+{
+    struct fixture f;
+
+    fixture_init(&f);
+    assert_int_equal(timers_poll(&f.t, START), 0);
+    assert_true(timers_on_data_sent(&f.t, START + S));
+    assert_true(atomic_load(&f.t.is_watched));
+    assert_true(timers_due(&f.t) == START + 10 * S);
+    assert_int_equal(timers_poll(&f.t, START + 10 * S), 0);
+    assert_true(timers_due(&f.t) == START + 16 * S);
+    assert_false(timers_on_data_received(&f.t, START + 2 * S));
+    assert_false(timers_on_data_sent(&f.t, START + 3 * S));
+    assert_true(timers_due(&f.t) == START + 18 * S);
+    assert_false(timers_on_data_received(&f.t, START + 4 * S));
+    assert_true(timers_due(&f.t) == START + 14 * S);
+    /* Nothing is owed any more: who stamps next has to tell. */
+    (void)timers_on_data_sent(&f.t, START + 5 * S);
+    timers_on_other_received(&f.t, START + 6 * S);
+    assert_true(timers_due(&f.t) == NSEC_NEVER);
+    assert_false(atomic_load(&f.t.is_watched));
+    assert_true(timers_on_data_received(&f.t, START + 7 * S));
+}
+
+/* The wish that an initiation fulfils is over; the next one counts anew. */
+static void test_wishes(void **state)
+{
+    struct fixture f;
+
+    fixture_init(&f);
+    assert_true(timers_on_rekey_wanted(&f.t));
+    assert_true(timers_due(&f.t) == INT64_MIN);
+    initiate(&f, START);
+    assert_true(timers_due(&f.t) == START + WG_REKEY_TIMEOUT + f.t.jitter);
+    assert_true(f.t.initiation_sent_at == START);
+    assert_true(f.t.has_sent_handshake);
+    assert_in_range(f.t.jitter, 0, WG_REKEY_TIMEOUT_JITTER - 1);
+    assert_true(timers_on_rekey_wanted(&f.t));
+    /* While it is under way its repetition takes care of the wish. */
+    assert_true(timers_due(&f.t) == START + WG_REKEY_TIMEOUT + f.t.jitter);
+    timers_on_handshake_complete(&f.t, START + S);
+    assert_true(timers_on_rekey_wanted(&f.t));
+    assert_true(timers_due(&f.t) == START + WG_REKEY_TIMEOUT);
+    assert_int_equal(timers_poll(&f.t, START + WG_REKEY_TIMEOUT - 1), 0);
+    assert_int_equal(timers_poll(&f.t, START + WG_REKEY_TIMEOUT), TIMERS_SEND_INITIATION);
+    assert_true(timers_on_last_minute(&f.t));
+    /* Who wants one already is not told again in the last minute. */
+    timers_clear(&f.t);
+    assert_true(timers_on_rekey_wanted(&f.t));
+    assert_false(timers_on_last_minute(&f.t));
+}
+
+/* Tries are counted from the last handshake, or from the last time that somebody began. */
+static void test_attempts(void **state)
+{
+    nsec_t at = START;
+    struct fixture f;
+
+    fixture_init(&f);
+    for (unsigned i = 1; i <= 3; i++) {
+        initiate(&f, at);
+        at = f.t.retransmit_due;
+        assert_int_equal(timers_poll(&f.t, at), TIMERS_SEND_INITIATION);
+        assert_int_equal(f.t.attempts, i);
+        assert_true(f.t.retransmit_due == NSEC_NEVER);
+    }
+    timers_on_session_confirmed(&f.t, at);
+    (void)timers_on_last_minute(&f.t);
+    assert_int_equal(timers_poll(&f.t, at), 0);
+    assert_int_equal(f.t.attempts, 0);
+    /* The new session has a last minute of its own. */
+    assert_true(timers_on_last_minute(&f.t));
+    f.t.attempts = 5;
+    at += WG_REKEY_TIMEOUT;
+    assert_int_equal(timers_poll(&f.t, at), TIMERS_SEND_INITIATION);
+    assert_int_equal(f.t.attempts, 0);
+}
+
+/* What is given up: no keepalive is owed, and keys that were to end earlier still do. */
+static void test_given_up(void **state)
+{
+    const unsigned most = (unsigned)(WG_REKEY_ATTEMPT_TIME / WG_REKEY_TIMEOUT);
+    struct fixture f;
+    nsec_t at;
+
+    fixture_init(&f);
+    timers_on_session_derived(&f.t, START);
+    initiate(&f, START + 100 * S);
+    at = f.t.retransmit_due;
+    (void)timers_on_data_received(&f.t, at - S);
+    f.t.attempts = most + 1;
+    assert_int_equal(timers_poll(&f.t, at), TIMERS_DROP_STAGED);
+    assert_true(atomic_load(&f.t.keepalive_since) == 0);
+    assert_true(f.t.retransmit_due == NSEC_NEVER);
+    assert_true(f.t.zero_keys_due == START + 540 * S);
+    initiate(&f, START + 200 * S);
+    f.t.attempts = most;
+    assert_int_equal(timers_poll(&f.t, f.t.retransmit_due - 1), 0);
+    assert_int_equal(timers_poll(&f.t, f.t.retransmit_due), TIMERS_SEND_INITIATION);
+    assert_int_equal(f.t.attempts, most + 1);
+    assert_int_equal(timers_poll(&f.t, START + 540 * S - 1), 0);
+    assert_int_equal(timers_poll(&f.t, START + 540 * S), TIMERS_ZERO_KEYS);
+    assert_true(f.t.zero_keys_due == NSEC_NEVER);
+}
+
 static void test_confirmed(void **state)
 {
     struct fixture f;
@@ -411,14 +585,31 @@ static void test_clear(void **state)
 
     fixture_init(&f);
     session(&f, START);
+    timers_set_persistent_keepalive(&f.t, 20000 * S, START);
     (void)timers_on_data_sent(&f.t, START);
     (void)timers_on_data_received(&f.t, START);
-    (void)timers_on_rekey_wanted(&f.t);
+    (void)timers_on_data_received(&f.t, START);
+    (void)timers_on_last_minute(&f.t);
     initiate(&f, START + 10 * S);
+    (void)timers_on_rekey_wanted(&f.t);
+    timers_on_session_confirmed(&f.t, START + 11 * S);
+    f.t.attempts = 3;
     timers_clear(&f.t);
-    assert_true(timers_due(&f.t) == NSEC_NEVER);
+    assert_true(atomic_load(&f.t.unanswered_since) == 0);
+    assert_true(atomic_load(&f.t.keepalive_since) == 0);
+    assert_true(atomic_load(&f.t.traversed_at) == 0);
+    assert_true(atomic_load(&f.t.confirmed_at) == 0);
+    assert_false(atomic_load(&f.t.needs_another));
+    assert_false(atomic_load(&f.t.wants_initiation));
+    assert_false(atomic_load(&f.t.is_last_minute));
+    assert_false(atomic_load(&f.t.is_watched));
+    assert_int_equal(f.t.attempts, 0);
+    assert_false(f.t.has_sent_handshake);
+    assert_true(timers_due(&f.t) == 20000 * S);
     assert_int_equal(timers_poll(&f.t, START + 10000 * S), 0);
+    /* What was is not forgotten: the last handshake is told to people. */
     assert_true(f.t.has_handshake);
+    assert_true(f.t.handshake_at == START);
 }
 
 int main(void)
@@ -435,6 +626,13 @@ int main(void)
         cmocka_unit_test(test_never_late),
         cmocka_unit_test(test_no_lost_wake),
         cmocka_unit_test(test_persistent),
+        cmocka_unit_test(test_persistent_is_put_off),
+        cmocka_unit_test(test_keepalive_is_settled),
+        cmocka_unit_test(test_start_of_the_clock),
+        cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_wishes),
+        cmocka_unit_test(test_attempts),
+        cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_confirmed),
         cmocka_unit_test(test_last_minute),
         cmocka_unit_test(test_clear),

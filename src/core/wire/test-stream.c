@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "wire/stream.h"
 
 static void test_frames(void **state)
@@ -19,6 +21,9 @@ static void test_frames(void **state)
     size_t len;
 
     assert_int_equal(stream_frame_size(5, 3), 9);
+    assert_int_equal(stream_frame_size(6, 3), 10);
+    assert_int_equal(stream_frame_size(7, 3), 13);
+    assert_int_equal(stream_frame_size(1, 3), 3);
     stream_frame_put(&out, (const uint8_t *)"abcde", 5, 3);
     writer_be16(&out, 0);
     assert_int_equal(writer_len(&out), sizeof(expected));
@@ -29,10 +34,16 @@ static void test_frames(void **state)
     assert_memory_equal(datagram, "abc", 3);
     assert_int_equal(stream_frame_next(&in, &datagram, &len), 0);
     assert_int_equal(len, 2);
+    assert_memory_equal(datagram, "de", 2);
     assert_int_equal(stream_frame_next(&in, &datagram, &len), 0);
     assert_int_equal(len, 0);
     assert_int_equal(stream_frame_next(&in, &datagram, &len), STREAM_FRAME_E_MORE);
     assert_int_equal(reader_left(&in), 0);
+    /* The last one is as long as the others, and no empty one follows. */
+    out = writer_make(buf, sizeof(buf));
+    stream_frame_put(&out, (const uint8_t *)"abcdef", 6, 3);
+    assert_int_equal(writer_len(&out), 10);
+    assert_memory_equal(buf, "\0\3abc\0\3def", 10);
 }
 
 /* Cut anywhere, a frame is waited for and the reader stays before it. */
@@ -71,6 +82,7 @@ static void test_lengths(void **state)
         buf[0] = (uint8_t)(rows[i].len >> 8);
         buf[1] = (uint8_t)rows[i].len;
         assert_int_equal(stream_frame_next(&in, &datagram, &len), rows[i].expected);
+        assert_int_equal(reader_left(&in), 2 + 65535 - (rows[i].expected ? 0 : 2 + rows[i].len));
         /* An invalid length is seen before its bytes have come. */
         in = reader_make(buf, 2);
         assert_int_equal(stream_frame_next(&in, &datagram, &len),
@@ -106,6 +118,10 @@ static void test_proof(void **state)
     assert_true(stream_proof_make(&a, &node.secret, &hub.public, &node.public));
     assert_true(stream_proof_make(&b, &hub.secret, &node.public, &node.public));
     assert_memory_equal(&a, &b, sizeof(a));
+    /* Computed once by other means, from the description in docs/wire. */
+    assert_true(hex_decode(
+        "50eb5d1f6fae6ccc216cbaaf492bb7f8f416eaf13f9fae650cf08ef3a2d39db9", b.b, sizeof(b.b)));
+    assert_memory_equal(&a, &b, sizeof(a));
     /* Another hub, another node, and the two the other way round. */
     assert_true(stream_proof_make(&b, &node.secret, &other.public, &node.public));
     assert_memory_not_equal(&a, &b, sizeof(a));
@@ -124,6 +140,7 @@ static void test_claim(void **state)
     struct stream_claim claim = {.node = node.public};
     struct stream_claim got;
     char text[STREAM_PROOF_TEXT_MAX];
+    char longer[STREAM_PROOF_TEXT_MAX + 1];
     size_t len;
 
     assert_true(stream_proof_make(&claim.proof, &node.secret, &hub.public, &node.public));
@@ -136,8 +153,18 @@ static void test_claim(void **state)
         memcpy(cut, text, n);
         assert_false(stream_claim_parse(&got, cut));
     }
-    text[12] = '!';
-    assert_false(stream_claim_parse(&got, text));
+    /* A byte more, another blank, and what is no base64 in either part. */
+    for (size_t i = 0; i < 5; i++) {
+        static const size_t at[] = {12, 12 + X25519_BASE64_MAX - 1, 12 + X25519_BASE64_MAX, 0, 11};
+        char bad[STREAM_PROOF_TEXT_MAX];
+
+        memcpy(bad, text, len + 1);
+        bad[at[i]] = '!';
+        assert_false(stream_claim_parse(&got, bad));
+    }
+    (void)snprintf(longer, sizeof(longer), "%sA", text);
+    assert_false(stream_claim_parse(&got, longer));
+    assert_memory_equal(&got, &claim, sizeof(got));
     assert_false(stream_claim_parse(&got, "Bearer something"));
 }
 

@@ -85,6 +85,13 @@ static void test_rfc_responses(void **state)
     } cases[] = {
         {SAMPLE_RESPONSE_V4, "192.0.2.1:32853"},
         {SAMPLE_RESPONSE_V6, "[2001:db8:1234:5678:11:2233:4455:6677]:32853"},
+        /* The first of two counts, whatever the second is. */
+        {HEADER("0101", "0018") "002000080001a147e112a643"
+                                "002000080001a148e112a644",
+            "192.0.2.1:32853"},
+        {HEADER("0101", "0018") "002000080001a147e112a643"
+                                "002000080003a148e112a644",
+            "192.0.2.1:32853"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -163,6 +170,84 @@ static void test_asked_and_answered(void **state)
     assert_int_equal(stun_decode_response(&resp, answer, len), 0);
     assert_memory_equal(resp.id.b, id.b, sizeof(id.b));
     assert_true(endpoint_equal(&resp.mapped, &mapped));
+}
+
+/* What is taken for a request or an answer before any attribute is looked at. */
+static void test_kinds(void **state)
+{
+    static const struct {
+        const char *hex;
+        bool is_request;
+        bool is_answer;
+    } cases[] = {
+        {HEADER("0001", "0000"), true, false},
+        {HEADER("0101", "0000"), false, true},
+        {HEADER("0111", "0000"), false, true},
+        {HEADER("0011", "0000"), false, false},
+        {"000100002112a443b7e7a701bc34d686fa87dfae", false, false},
+        {"010100002112a443b7e7a701bc34d686fa87dfae", false, false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct msg m = msg(cases[i].hex);
+
+        assert_int_equal(m.len, STUN_HEADER_SIZE);
+        assert_int_equal(stun_is_request(m.b, m.len), cases[i].is_request);
+        assert_int_equal(stun_is_answer(m.b, m.len), cases[i].is_answer);
+        assert_false(stun_is_request(m.b, m.len - 1));
+        assert_false(stun_is_answer(m.b, m.len - 1));
+    }
+}
+
+/* Requests byte for byte, with and without a port that the answer is to go to. */
+static void test_requests(void **state)
+{
+    static const struct {
+        uint16_t port;
+        const char *hex;
+    } cases[] = {
+        {0, HEADER("0001", "0018") "802200147765667420202020202020202020202020202020"},
+        {0x10e1, HEADER("0001", "0018") "0027000410e10000"
+                                        "8022000c776566742020202020202020"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct msg want = msg(cases[i].hex);
+        struct stun_transaction id;
+        uint8_t out[STUN_REQUEST_SIZE];
+
+        memcpy(id.b, want.b + 8, sizeof(id.b));
+        stun_encode_request(&id, cases[i].port, out);
+        assert_int_equal(want.len, sizeof(out));
+        assert_memory_equal(out, want.b, sizeof(out));
+    }
+}
+
+/* Of the attributes that are not understood as many are told as there is room for. */
+static void test_unknown_attributes(void **state)
+{
+    struct msg m = msg(HEADER("0001", "0000"));
+    struct stun_request req;
+
+    for (unsigned i = 0; i <= STUN_UNKNOWN_MAX; i++) {
+        m.b[3] = (uint8_t)(4 * (i + 1));
+        m.b[m.len] = 0x01;
+        m.b[m.len + 1] = (uint8_t)i;
+        m.len += 4;
+        assert_int_equal(stun_decode_request(&req, m.b, m.len), 0);
+        assert_int_equal(req.n_unknown, i < STUN_UNKNOWN_MAX ? i + 1 : STUN_UNKNOWN_MAX);
+        assert_int_equal(req.unknown[req.n_unknown - 1],
+            0x0100 + (i < STUN_UNKNOWN_MAX ? i : STUN_UNKNOWN_MAX - 1));
+        assert_false(req.has_fingerprint);
+    }
+    /* Neither a port nor an unknown one counts behind either message integrity. */
+    m = msg(
+        HEADER("0001", "0034") "001c00200000000000000000000000000000000000000000000000000000000000"
+                               "0000000027000410e1000000240000"
+                               "00250000");
+    assert_int_equal(stun_decode_request(&req, m.b, m.len), 0);
+    assert_int_equal(req.response_port, 0);
+    assert_int_equal(req.n_unknown, 0);
 }
 
 static void test_longest_answers_fit(void **state)
@@ -262,6 +347,7 @@ static void test_response_port(void **state)
         HEADER("0001", "0008") "0027000400000000", /* port 0 */
         HEADER("0001", "0004") "00270000",
         HEADER("0001", "000c") "0027000610e1000000000000",
+        HEADER("0001", "0008") "0027000310e10000",
     };
     struct stun_request req;
     struct msg m;
@@ -311,8 +397,13 @@ static void test_response_port_refused(void **state)
     stun_refuse_port(&req);
     assert_int_equal(req.n_unknown, 0);
     req.response_port = 1;
-    req.n_unknown = STUN_UNKNOWN_MAX;
+    req.n_unknown = STUN_UNKNOWN_MAX - 1;
     stun_refuse_port(&req);
+    assert_int_equal(req.n_unknown, STUN_UNKNOWN_MAX);
+    assert_int_equal(req.unknown[STUN_UNKNOWN_MAX - 1], 0x0027);
+    req.response_port = 1;
+    stun_refuse_port(&req);
+    assert_int_equal(req.response_port, 0);
     assert_int_equal(req.n_unknown, STUN_UNKNOWN_MAX);
 }
 
@@ -321,26 +412,30 @@ static void test_refusals(void **state)
     static const struct {
         const char *hex;
         int outcome;
+        unsigned code;
     } cases[] = {
-        {HEADER("0111", "0008") "0009000400000414", 0},
+        {HEADER("0111", "0008") "0009000400000414", 0, 420},
         {HEADER("0111", "000c") "0009000500000500"
                                 "6e000000",
-            0}, /* with a phrase */
-        {HEADER("0101", "000c") "002000080001a147e112a643", STUN_E_OTHER},
-        {HEADER("0001", "0000"), STUN_E_OTHER},
-        {HEADER("0111", "0000"), STUN_E_MALFORMED}, /* no code */
-        {HEADER("0111", "0008") "0009000400000214", STUN_E_MALFORMED},
-        {HEADER("0111", "0008") "0009000400000714", STUN_E_MALFORMED},
-        {HEADER("0111", "0008") "0009000400000464", STUN_E_MALFORMED},
-        {HEADER("0111", "0004") "00090000", STUN_E_MALFORMED},
-        {HEADER("0111", "0008") "0009000800000414", STUN_E_MALFORMED},
+            0, 500}, /* with a phrase */
+        {HEADER("0111", "0008") "0009000400000300", 0, 300},
+        {HEADER("0111", "0008") "0009000400000663", 0, 699},
+        {HEADER("0101", "000c") "002000080001a147e112a643", STUN_E_OTHER, 0},
+        {HEADER("0001", "0000"), STUN_E_OTHER, 0},
+        {HEADER("0111", "0000"), STUN_E_MALFORMED, 0}, /* no code */
+        {HEADER("0111", "0008") "0009000400000214", STUN_E_MALFORMED, 0},
+        {HEADER("0111", "0008") "0009000400000714", STUN_E_MALFORMED, 0},
+        {HEADER("0111", "0008") "0009000400000464", STUN_E_MALFORMED, 0},
+        {HEADER("0111", "0004") "00090000", STUN_E_MALFORMED, 0},
+        {HEADER("0111", "0008") "0009000800000414", STUN_E_MALFORMED, 0},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct msg m = msg(cases[i].hex);
-        struct stun_refusal refusal;
+        struct stun_refusal refusal = {.code = 0};
 
         assert_int_equal(stun_decode_refusal(&refusal, m.b, m.len), cases[i].outcome);
+        assert_int_equal(refusal.code, cases[i].code);
     }
 }
 
@@ -351,6 +446,9 @@ int main(void)
         cmocka_unit_test(test_rfc_responses),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_asked_and_answered),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_unknown_attributes),
         cmocka_unit_test(test_longest_answers_fit),
         cmocka_unit_test(test_response_port),
         cmocka_unit_test(test_response_port_refused),

@@ -206,6 +206,80 @@ static void test_vectors(void **state)
     vectors_close(&v);
 }
 
+static void assert_keeps(const struct handshake *hs, enum handshake_state state,
+    uint32_t local_index, uint32_t remote_index, const uint8_t *remote_ephemeral)
+{
+    static const uint8_t none[X25519_SIZE];
+
+    assert_int_equal(hs->state, state);
+    assert_ptr_equal(hs->profile, &noise_profile_wireguard);
+    assert_int_equal(hs->local_index, local_index);
+    assert_int_equal(hs->remote_index, remote_index);
+    assert_memory_equal(
+        hs->remote_ephemeral.b, remote_ephemeral ? remote_ephemeral : none, X25519_SIZE);
+}
+
+/* Is @public the public key of what the handshake keeps? */
+static void assert_ephemeral(const struct handshake *hs, const uint8_t *public)
+{
+    struct x25519_public own;
+
+    assert_true(x25519_derive_public(&hs->ephemeral, &own));
+    assert_memory_equal(own.b, public, sizeof(own.b));
+}
+
+/* What each side keeps after each message, and what the messages name. */
+static void test_what_is_kept(void **state)
+{
+    static const struct handshake cleared;
+    struct wg_initiation m1;
+    struct wg_response m2;
+    struct keypair *ki;
+    struct keypair *kr;
+    struct pair p;
+
+    pair_init(&p, 9);
+    p.r.hs.local_index = 0x77;
+    assert_int_equal(create_initiation(&p, WALL, &m1), 0);
+    assert_int_equal(le32_get(m1.type), WG_TYPE_INITIATION);
+    assert_int_equal(le32_get(m1.sender), 0x1111);
+    assert_keeps(&p.i.hs, HANDSHAKE_STATE_INITIATION_CREATED, 0x1111, 0, NULL);
+    assert_ephemeral(&p.i.hs, m1.ephemeral);
+    assert_int_equal(take_initiation(&p, &m1, 7 * NSEC_PER_SEC), 0);
+    assert_keeps(&p.r.hs, HANDSHAKE_STATE_INITIATION_CONSUMED, 0, 0x1111, m1.ephemeral);
+    assert_true(x25519_secret_is_none(&p.r.hs.ephemeral));
+    assert_true(p.r.remote.has_consumed);
+    assert_int_equal(p.r.remote.consumed_at, 7 * NSEC_PER_SEC);
+    assert_memory_equal(&p.r.remote.received, &p.i.remote.sent, sizeof(struct tai64n));
+    assert_memory_equal(&p.r.hs.chaining_key, &p.i.hs.chaining_key, sizeof(p.i.hs.chaining_key));
+    assert_memory_equal(&p.r.hs.hash, &p.i.hs.hash, sizeof(p.i.hs.hash));
+    /* Neither may derive anything yet, nor the initiator answer itself. */
+    assert_int_equal(handshake_derive(&p.i.hs, chacha(), NULL, 0, &ki), HANDSHAKE_E_STATE);
+    assert_int_equal(handshake_derive(&p.r.hs, chacha(), NULL, 0, &kr), HANDSHAKE_E_STATE);
+    assert_int_equal(create_response(&p, &m2), 0);
+    assert_int_equal(le32_get(m2.type), WG_TYPE_RESPONSE);
+    assert_int_equal(le32_get(m2.sender), 0x2222);
+    assert_int_equal(le32_get(m2.receiver), 0x1111);
+    assert_keeps(&p.r.hs, HANDSHAKE_STATE_RESPONSE_CREATED, 0x2222, 0x1111, m1.ephemeral);
+    assert_ephemeral(&p.r.hs, m2.ephemeral);
+    assert_int_equal(take_response(&p, &m2), 0);
+    assert_keeps(&p.i.hs, HANDSHAKE_STATE_RESPONSE_CONSUMED, 0x1111, 0x2222, m2.ephemeral);
+    assert_memory_equal(&p.r.hs.chaining_key, &p.i.hs.chaining_key, sizeof(p.i.hs.chaining_key));
+    assert_memory_equal(&p.r.hs.hash, &p.i.hs.hash, sizeof(p.i.hs.hash));
+    /* An answer is given once. */
+    assert_int_equal(create_response(&p, &m2), HANDSHAKE_E_STATE);
+    assert_int_equal(handshake_derive(&p.i.hs, chacha(), &p.i, 5, &ki), 0);
+    assert_int_equal(handshake_derive(&p.r.hs, chacha(), &p.r, 6, &kr), 0);
+    assert_memory_equal(&p.i.hs, &cleared, sizeof(cleared));
+    assert_memory_equal(&p.r.hs, &cleared, sizeof(cleared));
+    assert_ptr_equal(ki->alg, chacha());
+    assert_ptr_equal(kr->alg, chacha());
+    assert_ptr_equal(ki->owner, &p.i);
+    assert_int_equal(kr->birth, 6);
+    keypair_unref(ki);
+    keypair_unref(kr);
+}
+
 static void test_round_trip(void **state)
 {
     struct wg_initiation m1;
@@ -295,6 +369,9 @@ static void test_replay_and_flood(void **state)
     /* Newer, but within a fiftieth of a second of the last. */
     assert_int_equal(
         take_initiation(&p, &third, NSEC_PER_SEC + 19 * NSEC_PER_MSEC), HANDSHAKE_E_FLOOD);
+    assert_int_equal(
+        take_initiation(&p, &third, NSEC_PER_SEC + 20 * NSEC_PER_MSEC - 1), HANDSHAKE_E_FLOOD);
+    assert_int_equal(p.r.remote.consumed_at, NSEC_PER_SEC);
     assert_int_equal(take_initiation(&p, &third, NSEC_PER_SEC + 20 * NSEC_PER_MSEC), 0);
 }
 
@@ -340,6 +417,18 @@ static void test_psk(void **state)
     assert_int_equal(take_response(&p, &m2), 0);
 }
 
+/* Opens an initiation with a key that is there, and takes it in where there is none any more. */
+static int take_without_key(
+    struct pair *p, struct wg_initiation *msg, struct handshake_incoming *in)
+{
+    struct pair other;
+
+    pair_init(&other, 7);
+    assert_int_equal(create_initiation(&other, WALL, msg), 0);
+    assert_int_equal(handshake_open_initiation(&other.r.local, noise_profiles, 1, msg, in), 0);
+    return handshake_consume_initiation(&p->r.hs, &p->r.remote, in, 0);
+}
+
 static void test_no_key(void **state)
 {
     static const struct x25519_secret none;
@@ -361,6 +450,8 @@ static void test_no_key(void **state)
     assert_false(p.r.local.has_key);
     assert_int_equal(
         handshake_open_initiation(&p.r.local, noise_profiles, 1, &msg, &in), HANDSHAKE_E_NO_KEY);
+    /* One that was opened before the key went is not taken in after. */
+    assert_int_equal(take_without_key(&p, &msg, &in), HANDSHAKE_E_NO_KEY);
     /* Out of order. */
     handshake_clear(&p.r.hs);
     assert_int_equal(create_response(&p, &response), HANDSHAKE_E_STATE);
@@ -395,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_what_is_kept),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_bit_flips),
         cmocka_unit_test(test_replay_and_flood),

@@ -6,7 +6,6 @@
 
 /* What follows an operation's byte. */
 enum layout {
-    LAYOUT_NONE,            /* the byte is no operation in this dialect */
     LAYOUT_EMPTY,           /* nothing */
     LAYOUT_KEY,             /* a key */
     LAYOUT_KEY_VALUE,       /* a key and a value */
@@ -122,9 +121,6 @@ static void take_fields(struct tcpstore_request *ret, struct reader *r, struct o
     struct le64 amount = {{0}};
 
     switch (layout) {
-    case LAYOUT_NONE:
-        o->is_bad = true;
-        return;
     case LAYOUT_EMPTY:
         return;
     case LAYOUT_NONCE:

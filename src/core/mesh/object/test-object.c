@@ -326,6 +326,93 @@ static void test_key_rotation(void **state)
     json_decref(json);
 }
 
+#define BLOCKS "\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\""
+
+/* What each spec of a Network becomes: with what it does not say, and without what is usual. */
+static void test_specs_of_a_network(void **state)
+{
+    static const struct {
+        const char *spec;
+        const char *becomes;
+    } cases[] = {
+        {NETWORK_WITH(BLOCKS),
+            "{\"cidr4\":\"10.42.0.0/16\",\"cidr6\":\"fd5a::/64\",\"topology\":\"auto\","
+            "\"mtu\":1420,\"keepalive\":\"auto\",\"cipher\":\"auto\",\"keyRotation\":0}"},
+        {NETWORK_WITH(BLOCKS ", \"topology\": \"hub\", \"mtu\": 1280, \"keepalive\": 0, "
+                             "\"cipher\": \"chacha20poly1305\", \"showDscp\": true"),
+            "{\"cidr4\":\"10.42.0.0/16\",\"cidr6\":\"fd5a::/64\",\"topology\":\"hub\","
+            "\"mtu\":1280,\"keepalive\":0,\"cipher\":\"chacha20poly1305\",\"keyRotation\":0,"
+            "\"showDscp\":true}"},
+        {NETWORK_WITH(BLOCKS ", \"topology\": \"mesh\", \"mtu\": 65455, \"keepalive\": 3600, "
+                             "\"cipher\": \"aes256gcm\", \"showDscp\": false, \"budgets\": ["
+                             "{\"costPerDay\": 2.5}, {\"job\": \"a\", \"bytesPerDay\": 7}]"),
+            "{\"cidr4\":\"10.42.0.0/16\",\"cidr6\":\"fd5a::/64\",\"topology\":\"mesh\","
+            "\"mtu\":65455,\"keepalive\":3600,\"cipher\":\"aes256gcm\",\"keyRotation\":0,"
+            "\"budgets\":[{\"costPerDay\":2.5},{\"job\":\"a\",\"bytesPerDay\":7}]}"},
+        {NETWORK_WITH(BLOCKS ", \"keepalive\": \"auto\", \"budgets\": [], "
+                             "\"prices\": {\"islands\": [{\"natPerGB\": 2}]}"),
+            "{\"cidr4\":\"10.42.0.0/16\",\"cidr6\":\"fd5a::/64\",\"topology\":\"auto\","
+            "\"mtu\":1420,\"keepalive\":\"auto\",\"cipher\":\"auto\",\"keyRotation\":0,"
+            "\"prices\":{\"currency\":\"USD\",\"islands\":[{\"natPerGB\":2.0,\"zones\":1}]}}"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct object o = OBJECT_NULL;
+        struct err e = ERR_NULL;
+        json_t *json;
+        char *text;
+
+        if (decode(&o, cases[i].spec, OBJECT_STRICT, &e) != 0)
+            fail_msg("%s", e.text);
+        assert_string_equal(o.network.meta.name, "default");
+        json = object_encode(&o);
+        text = json_dumps(json_object_get(json, "spec"), JSON_COMPACT);
+        assert_string_equal(text, cases[i].becomes);
+        free(text);
+        json_decref(json);
+        object_deinit(&o);
+        assert_null(o.network.prices);
+    }
+}
+
+static void test_networks_that_are_none(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *says;
+    } cases[] = {
+        {"{\"kind\": \"Network\", \"metadata\": {\"name\": \"A b\"}, \"spec\": {" BLOCKS "}}",
+            "network name"},
+        {NETWORK_WITH(BLOCKS ", \"mtu\": 1279"),
+            "\"mtu\" is not a whole number from 1280 to 65455"},
+        {NETWORK_WITH(BLOCKS ", \"mtu\": 65456"),
+            "\"mtu\" is not a whole number from 1280 to 65455"},
+        {NETWORK_WITH(BLOCKS ", \"keepalive\": -1"),
+            "\"keepalive\" is neither \"auto\" nor a number from 0 to 3600"},
+        {NETWORK_WITH(BLOCKS ", \"keepalive\": 3601"),
+            "\"keepalive\" is neither \"auto\" nor a number from 0 to 3600"},
+        {NETWORK_WITH(BLOCKS ", \"keepalive\": \"often\""),
+            "\"keepalive\" is neither \"auto\" nor a number from 0 to 3600"},
+        {NETWORK_WITH(BLOCKS ", \"keepalive\": true"),
+            "\"keepalive\" is neither \"auto\" nor a number from 0 to 3600"},
+        {NETWORK_WITH(BLOCKS ", \"keepalive\": 2.5"),
+            "\"keepalive\" is neither \"auto\" nor a number from 0 to 3600"},
+        {NETWORK_WITH(BLOCKS ", \"prices\": {\"islands\": [{\"natPerGB\": -2}]}"), "natPerGB"},
+        {NETWORK_WITH("\"cidr4\": \"10.42.0.0/16\""), "\"cidr6\" is missing"},
+        {NETWORK_WITH("\"cidr6\": \"fd5a::/64\""), "\"cidr4\" is missing"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct object o = OBJECT_NULL;
+        struct err e = ERR_NULL;
+
+        assert_true(decode(&o, cases[i].text, OBJECT_STRICT, &e) < 0);
+        if (!strstr(e.text, cases[i].says))
+            fail_msg("\"%s\" has no \"%s\"", e.text, cases[i].says);
+        object_deinit(&o);
+    }
+}
+
 static void test_round_trip(void **state)
 {
     static const char *const cases[] = {
@@ -417,6 +504,8 @@ int main(void)
         cmocka_unit_test(test_public_key_refused),
         cmocka_unit_test(test_too_many_labels),
         cmocka_unit_test(test_key_rotation),
+        cmocka_unit_test(test_specs_of_a_network),
+        cmocka_unit_test(test_networks_that_are_none),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_rows),

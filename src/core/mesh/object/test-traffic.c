@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -43,7 +44,8 @@ static void test_days(void **state)
 static void test_no_days(void **state)
 {
     static const char *const cases[] = {"", "2026-11-31", "2023-02-29", "2026-13-01", "2026-00-01",
-        "2026-01-00", "1969-12-31", "2026-1-01", "20261101", "2026-11-2x", "today"};
+        "2026-01-00", "1969-12-31", "10000-01-1", "2026-11.23", "2026.11-23", "/026-11-23",
+        ":026-11-23", "2026-11-233", "2026-1-01", "20261101", "2026-11-2x", "today"};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct err e = ERR_NULL;
@@ -134,11 +136,79 @@ static void test_limits(void **state)
     assert_int_equal(flow_find(&t, 1, "", "", PATH_KIND_DIRECT)->sent, 1000 - TRAFFIC_FLOWS_MAX);
     assert_int_equal(traffic_merge(&kept, &t, 200), TRAFFIC_FLOWS_MAX + 1 - 200);
     assert_int_equal(kept.n, 200);
+    assert_int_equal(traffic_merge(&kept, &t, 201), TRAFFIC_FLOWS_MAX + 1 - 201);
+    assert_int_equal(kept.n, 201);
     traffic_add(traffic_at(&t, 1, "n0", "", PATH_KIND_DIRECT), UINT64_MAX, 0);
     assert_true(
         t.flows[flow_find(&t, 1, "n0", "", PATH_KIND_DIRECT) - t.flows].sent == TRAFFIC_BYTES_MAX);
     traffic_deinit(&t);
     traffic_deinit(&kept);
+}
+
+/* A meter that is full leaves the room of the meters before and after it as it is. */
+static void test_limits_are_of_each_meter(void **state)
+{
+    struct traffic t = TRAFFIC_NULL;
+    char peer[16];
+
+    for (unsigned i = 0; i < TRAFFIC_FLOWS_MAX; i++) {
+        (void)snprintf(peer, sizeof(peer), "n%u", i);
+        count(&t, 5, peer, 1);
+        count(&t, 7, peer, 1);
+    }
+    count(&t, 4, "new", 1);
+    count(&t, 6, "new", 2);
+    count(&t, 8, "new", 3);
+    assert_int_equal(t.n, 2 * TRAFFIC_FLOWS_MAX + 3);
+    assert_int_equal(flow_find(&t, 4, "new", "", PATH_KIND_DIRECT)->sent, 1);
+    assert_int_equal(flow_find(&t, 6, "new", "", PATH_KIND_DIRECT)->sent, 2);
+    assert_int_equal(flow_find(&t, 8, "new", "", PATH_KIND_DIRECT)->sent, 3);
+    count(&t, 5, "new", 4);
+    count(&t, 7, "new", 5);
+    assert_null(flow_find(&t, 5, "new", "", PATH_KIND_DIRECT));
+    assert_int_equal(flow_find(&t, 5, "", "", PATH_KIND_DIRECT)->sent, 4);
+    assert_int_equal(flow_find(&t, 7, "", "", PATH_KIND_DIRECT)->sent, 5);
+    assert_int_equal(flow_find(&t, 5, "", "", PATH_KIND_DIRECT)->path, PATH_KIND_DIRECT);
+    traffic_deinit(&t);
+}
+
+/* By meter, then by peer, by job and by the kind of path; what there is none of is not said. */
+static void test_order_of_flows(void **state)
+{
+    static const struct traffic_flow flows[] = {
+        {.meter = 3, .peer = (char *)"b", .job = "", .path = PATH_KIND_RELAY},
+        {.meter = 3, .peer = (char *)"b", .job = "k", .path = PATH_KIND_LAN},
+        {.meter = 3, .peer = (char *)"b", .job = "j", .path = PATH_KIND_STREAM},
+        {.meter = 3, .peer = (char *)"b", .job = "j", .path = PATH_KIND_LAN},
+        {.meter = 3, .peer = (char *)"a", .job = "z", .path = PATH_KIND_STREAM},
+        {.meter = 2, .peer = (char *)"c", .job = "", .path = PATH_KIND_DIRECT},
+        {.meter = 4, .peer = (char *)"", .job = "a", .path = PATH_KIND_DIRECT},
+    };
+    struct traffic t = {.day = 20780};
+    json_t *json;
+    char *text;
+
+    for (size_t i = 0; i < sizeof(flows) / sizeof(*flows); i++)
+        traffic_add(
+            traffic_at(&t, flows[i].meter, flows[i].peer, flows[i].job, flows[i].path), i, 10 + i);
+    json = traffic_encode(&t);
+    text = json_dumps(json, JSON_COMPACT);
+    assert_string_equal(text,
+        "{\"day\":\"2026-11-23\",\"flows\":["
+        "{\"meter\":2,\"peer\":\"c\",\"path\":\"direct\",\"sent\":5,\"received\":15},"
+        "{\"meter\":3,\"peer\":\"a\",\"job\":\"z\",\"path\":\"stream\",\"sent\":4,"
+        "\"received\":14},"
+        "{\"meter\":3,\"peer\":\"b\",\"path\":\"relay\",\"sent\":0,\"received\":10},"
+        "{\"meter\":3,\"peer\":\"b\",\"job\":\"j\",\"path\":\"lan\",\"sent\":3,"
+        "\"received\":13},"
+        "{\"meter\":3,\"peer\":\"b\",\"job\":\"j\",\"path\":\"stream\",\"sent\":2,"
+        "\"received\":12},"
+        "{\"meter\":3,\"peer\":\"b\",\"job\":\"k\",\"path\":\"lan\",\"sent\":1,"
+        "\"received\":11},"
+        "{\"meter\":4,\"job\":\"a\",\"path\":\"direct\",\"sent\":6,\"received\":16}]}");
+    free(text);
+    json_decref(json);
+    traffic_deinit(&t);
 }
 
 /* What a node says of jobs without a peer is bounded, too. */
@@ -173,6 +243,15 @@ static void test_refusals(void **state)
         {"{\"day\":\"2026-11-23\",\"meter\":1,\"flows\":[{\"path\":\"lan\",\"sent\":-1,"
          "\"received\":1}]}",
             "x: \"sent\" is not a whole number from 0 to 9007199254740992"},
+        {"{\"day\":\"2026-11-23\",\"meter\":1,\"flows\":[{\"path\":\"lan\",\"sent\":1,"
+         "\"received\":9007199254740993}]}",
+            "x: \"received\" is not a whole number from 0 to 9007199254740992"},
+        {"{\"day\":\"2026-11-23\",\"meter\":0,\"flows\":[]}",
+            "x: \"meter\" is not a whole number from 1 to 9223372036854775807"},
+        /* The first that is at fault is told. */
+        {"{\"day\":\"2026-11-23\",\"meter\":1,\"flows\":[{\"path\":\"lan\",\"sent\":1,"
+         "\"received\":1},{\"path\":\"lan\",\"sent\":1},{\"path\":\"lan\",\"received\":1}]}",
+            "x: \"received\" is missing"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -283,7 +362,9 @@ int main(void)
         cmocka_unit_test(test_what_comes_twice),
         cmocka_unit_test(test_two_meters),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_limits_are_of_each_meter),
         cmocka_unit_test(test_limits_of_jobs),
+        cmocka_unit_test(test_order_of_flows),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_flows_come_back),
         cmocka_unit_test(test_the_greater_of_two_reports_counts),

@@ -365,6 +365,10 @@ static void test_address_changes(void **state)
     assert_drop(data(&w, 20, 31), DROP_RELAY_NO_ADDRESS);
     assert_drop(initiate(&w, 20, 1, 40), DROP_RELAY_NO_ADDRESS);
     assert_drop(data(&w, 21, 10), DROP_RELAY_UNKNOWN_SENDER);
+    /* Heard again where it was, it is back. */
+    place(&w, 1, 21);
+    assert_forward(data(&w, 20, 31), 21);
+    assert_forward(data(&w, 21, 10), 20);
     w.router = router_free(w.router);
 }
 
@@ -375,6 +379,12 @@ static void test_local_address_is_kept(void **state)
     struct ip_addr local = sample_endpoint(77).addr;
     struct router_verdict v;
 
+    router_node_set_address(w.router, w.nodes[1], &ep, &local);
+    v = initiate(&w, 0, 1, 10);
+    assert_forward(v, 1);
+    assert_true(ip_addr_equal(&v.local, &local));
+    /* Another one of ours that it speaks to, from where it was. */
+    local = sample_endpoint(78).addr;
     router_node_set_address(w.router, w.nodes[1], &ep, &local);
     v = initiate(&w, 0, 1, 10);
     assert_forward(v, 1);
@@ -428,6 +438,30 @@ static void test_too_many_behind_one_address(void **state)
     w.router = router_free(w.router);
 }
 
+/* Who was heard last stays, and of the others the one that has been silent for longest goes. */
+static void test_who_is_heard_keeps_the_address(void **state)
+{
+    struct world w = world();
+    struct router_node *more[ROUTER_SHARED_MAX];
+
+    shake(&w);
+    for (unsigned i = 0; i < ROUTER_SHARED_MAX; i++) {
+        struct x25519_public key = router_sample_key(60 + i);
+        struct endpoint ep = sample_endpoint(0);
+        struct ip_addr local = {{0}};
+
+        assert_int_equal(router_node_add(&more[i], w.router, w.nets[0], &key), 0);
+        place(&w, 0, 0);
+        router_node_set_address(w.router, more[i], &ep, &local);
+        assert_forward(data(&w, 0, 11), 1);
+    }
+    /* Messages to the one that has gone have no address, those to the others do. */
+    assert_drop(initiate(&w, 1, 60, 70), DROP_RELAY_NO_ADDRESS);
+    for (unsigned i = 1; i < ROUTER_SHARED_MAX; i++)
+        assert_forward(initiate(&w, 1, 60 + i, 70 + i), 0);
+    w.router = router_free(w.router);
+}
+
 static void test_removal(void **state)
 {
     struct world w = world();
@@ -445,6 +479,7 @@ static void test_removal(void **state)
     router_network_remove(w.router, w.nets[0]);
     assert_int_equal(router_n_leases(w.router), 0);
     assert_drop(data(&w, 0, 60), DROP_RELAY_UNKNOWN_SENDER);
+    assert_pass(initiate(&w, 3, 101, 61));
     w.router = router_free(w.router);
 }
 
@@ -461,12 +496,56 @@ static void test_blocked_edge(void **state)
     assert_drop(initiate(&w, 0, 1, 30), DROP_RELAY_NO_MATCH);
     assert_drop(initiate(&w, 1, 0, 30), DROP_RELAY_NO_MATCH);
     /* Others are not concerned. */
+    assert_int_equal(router_n_leases(w.router), 1);
     assert_forward(respond(&w, 2, 0, 21, 20), 0);
     assert_forward(data(&w, 0, 21), 2);
     /* And back. */
     assert_int_equal(router_edge_set_blocked(w.router, w.nodes[0], w.nodes[1], false), 0);
+    assert_int_equal(router_edge_set_blocked(w.router, w.nodes[1], w.nodes[0], false), 0);
     shake(&w);
     assert_forward(data(&w, 0, 11), 1);
+    w.router = router_free(w.router);
+}
+
+/* With a node its blocked edges go, and those of others stay. */
+static void test_blocked_edges_of_a_node_that_goes(void **state)
+{
+    struct world w = world();
+
+    assert_int_equal(router_edge_set_blocked(w.router, w.nodes[0], w.nodes[1], true), 0);
+    assert_int_equal(router_edge_set_blocked(w.router, w.nodes[2], w.nodes[1], true), 0);
+    assert_int_equal(router_edge_set_blocked(w.router, w.nodes[0], w.nodes[2], true), 0);
+    router_node_remove(w.router, w.nodes[0]);
+    assert_drop(initiate(&w, 1, 2, 30), DROP_RELAY_NO_MATCH);
+    assert_drop(initiate(&w, 2, 1, 30), DROP_RELAY_NO_MATCH);
+    assert_int_equal(router_edge_set_blocked(w.router, w.nodes[2], w.nodes[1], false), 0);
+    assert_forward(initiate(&w, 1, 2, 30), 2);
+    assert_int_equal(router_edge_set_blocked(w.router, w.nodes[1], w.nodes[2], true), 0);
+    assert_int_equal(router_n_leases(w.router), 0);
+    w.router = router_free(w.router);
+}
+
+/* What a node's handshakes hold is given back when it expires, and then it may hold as much. */
+static void test_room_of_a_node_is_given_back(void **state)
+{
+    struct world w =
+        world_with(&(struct router_options){.n_workers = 2, .seed = 7, .leases_per_node = 3});
+
+    for (unsigned i = 0; i < 3; i++) {
+        shake(&w);
+        assert_forward(initiate(&w, 0, 1, 30 + i), 1);
+        assert_drop(initiate(&w, 0, 1, 40 + i), DROP_RELAY_TABLE_FULL);
+        assert_int_equal(router_n_leases(w.router), 3);
+        /* The attempt goes before the session does. */
+        router_expire(w.router, w.now + ROUTER_PENDING_LIFE - 1);
+        assert_int_equal(router_n_leases(w.router), 3);
+        router_expire(w.router, w.now + ROUTER_PENDING_LIFE);
+        assert_int_equal(router_n_leases(w.router), 2);
+        assert_forward(data(&w, 0, 11), 1);
+        w.now += ROUTER_LEASE_LIFE;
+        router_expire(w.router, w.now);
+        assert_int_equal(router_n_leases(w.router), 0);
+    }
     w.router = router_free(w.router);
 }
 
@@ -553,8 +632,11 @@ int main(void)
         cmocka_unit_test(test_local_address_is_kept),
         cmocka_unit_test(test_shared_address),
         cmocka_unit_test(test_too_many_behind_one_address),
+        cmocka_unit_test(test_who_is_heard_keeps_the_address),
         cmocka_unit_test(test_removal),
         cmocka_unit_test(test_blocked_edge),
+        cmocka_unit_test(test_blocked_edges_of_a_node_that_goes),
+        cmocka_unit_test(test_room_of_a_node_is_given_back),
         cmocka_unit_test(test_rate_limit),
         cmocka_unit_test(test_rate_limit_of_searches),
         cmocka_unit_test(test_limits),

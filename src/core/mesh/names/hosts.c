@@ -518,7 +518,7 @@ int hosts_check_block(const struct hosts_rules *rules, const char *block, size_t
         const char *end = memchr(block + off, '\n', len - off);
 
         number++;
-        n = end ? (size_t)(end - block) - off : len - off;
+        n = end ? (size_t)(end - block) - off : 0;
         if (!end || n >= sizeof(line) || memchr(block + off, '\0', n))
             return err_set(e, -EINVAL, "line %u is not a line of text", number);
         memcpy(line, block + off, n);

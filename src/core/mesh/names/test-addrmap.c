@@ -97,6 +97,46 @@ static void test_gaps(void **state)
     snapshot_deinit(&s);
 }
 
+/* Of several addresses the first of each kind counts, and of private ones the first eight. */
+static void test_which_addresses_count(void **state)
+{
+    struct snapshot s = sample_snapshot(3, 2);
+
+    report(&s, 3,
+        "reflexive 203.0.113.3, given 203.0.113.4, host 198.51.100.3, host 198.51.100.4, "
+        "given 10.8.0.1, host 10.2.0.1");
+    check(&s, "n3 10.2.0.1 203.0.113.3; ");
+    report(&s, 3, "host 198.51.100.3, host 198.51.100.4, host 10.2.0.1");
+    check(&s, "n3 10.2.0.1 198.51.100.3; ");
+    report(&s, 3,
+        "given [2001:db8::1], host 10.2.0.1, host 10.2.0.2, host 10.2.0.3, host 10.2.0.4, "
+        "host 10.2.0.5, host 10.2.0.6");
+    check(&s, "n3 - its public address is not known; ");
+    report(&s, 3,
+        "given 203.0.113.3, host 10.2.0.1, host 10.2.0.2, host 10.2.0.3, host 10.2.0.4, "
+        "host 10.2.0.5, host 10.2.0.6, host 10.2.0.7, host 10.2.0.8, host 10.2.0.9");
+    check(&s, "n3 10.2.0.1 203.0.113.3; n3 10.2.0.2 203.0.113.3; n3 10.2.0.3 203.0.113.3; "
+              "n3 10.2.0.4 203.0.113.3; n3 10.2.0.5 203.0.113.3; n3 10.2.0.6 203.0.113.3; "
+              "n3 10.2.0.7 203.0.113.3; n3 10.2.0.8 203.0.113.3; ");
+    snapshot_deinit(&s);
+}
+
+/* An address of three nodes is none's, whichever of them stands first in the list. */
+static void test_an_address_of_three(void **state)
+{
+    struct snapshot s = sample_snapshot(6, 6);
+
+    report(&s, 2, "host 172.17.0.1, reflexive 203.0.113.2");
+    report(&s, 3, "host 172.17.0.1, reflexive 203.0.113.3");
+    report(&s, 4, "host 172.17.0.1, reflexive 203.0.113.4");
+    report(&s, 5, "host 10.5.0.1, host 10.5.0.1, reflexive 203.0.113.5");
+    check(&s, "n5 10.5.0.1 203.0.113.5; n5 10.5.0.1 203.0.113.5; "
+              "n2 - its private address 172.17.0.1 is that of n3, too; "
+              "n3 - its private address 172.17.0.1 is that of n2, too; "
+              "n4 - its private address 172.17.0.1 is that of n2, too; ");
+    snapshot_deinit(&s);
+}
+
 static void test_labels_win(void **state)
 {
     struct snapshot s = sample_snapshot(3, 2);
@@ -110,6 +150,13 @@ static void test_labels_win(void **state)
             0, NULL);
     sample_put(&s, o);
     check(&s, "n3 10.9.9.9 203.0.113.3; ");
+    /* One that is no IPv4 address is passed over. */
+    for (unsigned i = 0; i < 2; i++) {
+        o = sample_node(3);
+        add_label(&o, ADDRMAP_LABEL_PUBLIC, i == 0 ? "2001:db8::1" : "somewhere");
+        sample_put(&s, o);
+        check(&s, "n3 - it has not reported its addresses; ");
+    }
     snapshot_deinit(&s);
 }
 
@@ -121,6 +168,10 @@ static void test_chain(void **state)
     struct str out = STR_NULL;
 
     assert_int_equal(addrmap_make(&a, &s), 0);
+    addrmap_add_chain(&out, &a);
+    assert_string_equal(str_text(&out),
+        "\tchain output {\n\t\ttype nat hook output priority -100; policy accept;\n\t}");
+    str_deinit(&out);
     report(&s, 3, "host 10.2.0.3, reflexive 203.0.113.3");
     assert_int_equal(addrmap_make(&b, &s), 0);
     assert_false(addrmap_equal(&a, &b));
@@ -148,6 +199,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_map),
         cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_which_addresses_count),
+        cmocka_unit_test(test_an_address_of_three),
         cmocka_unit_test(test_labels_win),
         cmocka_unit_test(test_chain),
     };

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,25 +66,87 @@ static void test_lines(void **state)
     assert_int_not_equal(hosts_check_block(&rules, "10.42.0.2\tn1\0 n2\n", 17, NULL), 0);
 }
 
+/* A line has at most 1023 bytes before its end. */
 static void test_long_line(void **state)
 {
     struct hosts_rules rules = make_rules();
-    char line[2048];
+    char line[1025];
+    struct err e = ERR_NULL;
 
     memset(line, ' ', sizeof(line));
     memcpy(line, "10.42.0.2 n1", 12);
-    line[sizeof(line) - 1] = '\n';
-    assert_int_not_equal(hosts_check_block(&rules, line, sizeof(line), NULL), 0);
+    line[1023] = '\n';
+    assert_int_equal(hosts_check_block(&rules, line, 1024, NULL), 0);
+    line[1023] = ' ';
+    line[1024] = '\n';
+    assert_int_equal(hosts_check_block(&rules, line, 1025, &e), -EINVAL);
+    assert_string_equal(err_text(&e), "line 1 is not a line of text");
+}
+
+static void test_long_names(void **state)
+{
+    struct hosts_rules rules = make_rules();
+
+    for (unsigned len = NAME_MAX_LEN; len <= NAME_MAX_LEN + 1; len++) {
+        char name[NAME_MAX_LEN + 2] = "";
+        char line[256];
+
+        memset(name, 'a', len);
+        (void)snprintf(line, sizeof(line), "10.42.0.2\t%s.default.weft %s\n", name, name);
+        assert_int_equal(
+            hosts_check_block(&rules, line, strlen(line), NULL), len > NAME_MAX_LEN ? -EINVAL : 0);
+    }
+}
+
+/* The sentence for each fault. */
+static void test_sentences(void **state)
+{
+    static const struct {
+        const char *block;
+        const char *says;
+    } cases[] = {
+        {"10.42.0.2\tn1\n10.42.0.3\tn2", "line 2 is not a line of text"},
+        {"\n", "line 1: \"\" is no address of the network"},
+        {"n1\n", "line 1: \"n1\" is no address of the network"},
+        {"10.43.0.2 n1\n", "line 1: \"10.43.0.2\" is no address of the network"},
+        {"10.42.0.2 n1 -n\n", "line 1: \"-n\" is no name for a node"},
+        {"10.42.0.2 minio\n", "line 1: \"minio\" is no name for a node"},
+        {"10.42.0.2 n1,default.weft\n", "line 1: \"n1,default.weft\" is no name for a node"},
+        {"10.42.0.2\t \n", "line 1: an address has no name"},
+    };
+    struct hosts_rules rules = make_rules();
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+
+        assert_int_equal(
+            hosts_check_block(&rules, cases[i].block, strlen(cases[i].block), &e), -EINVAL);
+        assert_string_equal(err_text(&e), cases[i].says);
+    }
 }
 
 static void test_owners(void **state)
 {
     struct hosts_rules rules = make_rules();
+    char longest[HOSTS_OWNER_MAX + 1];
+    struct err e = ERR_NULL;
 
     assert_int_equal(hosts_check_owner(&rules, "default/gpu-1/5f02a1b3", NULL), 0);
     assert_int_not_equal(hosts_check_owner(&rules, "default/gpu-2/5f02a1b3", NULL), 0);
     assert_int_not_equal(hosts_check_owner(&rules, "other/gpu-1/5f02a1b3", NULL), 0);
     assert_int_not_equal(hosts_check_owner(&rules, "default/gpu-1/5f\n10.0.0.1 x", NULL), 0);
+    assert_int_not_equal(hosts_check_owner(&rules, "default/gpu-1", NULL), 0);
+    assert_int_not_equal(hosts_check_owner(&rules, "default/gpu-1/5F", NULL), 0);
+    assert_int_equal(hosts_check_owner(&rules, "default/gpu-1/", NULL), 0);
+    assert_int_equal(hosts_check_owner(&rules, "x", &e), -EINVAL);
+    assert_string_equal(err_text(&e), "\"x\" is not the owner of lines of this node");
+    /* As long as there is room for, with the zero at its end. */
+    memset(longest, '0', sizeof(longest));
+    memcpy(longest, "default/gpu-1/", 14);
+    longest[HOSTS_OWNER_MAX] = '\0';
+    assert_int_equal(hosts_check_owner(&rules, longest, NULL), -EINVAL);
+    longest[HOSTS_OWNER_MAX - 1] = '\0';
+    assert_int_equal(hosts_check_owner(&rules, longest, NULL), 0);
 }
 
 /* What the agent makes is taken. */
@@ -133,6 +196,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_sentences),
         cmocka_unit_test(test_owners),
         cmocka_unit_test(test_own_block),
         cmocka_unit_test(test_every_line_is_looked_at),

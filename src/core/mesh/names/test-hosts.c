@@ -184,6 +184,107 @@ static void test_damaged(void **state)
     check(BEGIN "1.1.1.1 mine\n" BLOCK END "more\n", BLOCK, WHOLE "1.1.1.1 mine\nmore\n");
     check(WHOLE "middle\n" WHOLE, BLOCK, WHOLE "middle\n");
     check(END, NULL, END);
+    check("", NULL, "");
+    check("x", NULL, "x");
+}
+
+/* A block that has lost its end holds what could be of a node of that network, and no more. */
+static void test_lines_of_a_block_without_end(void **state)
+{
+    static const struct {
+        const char *line;
+        bool is_ours;
+    } cases[] = {
+        {"10.42.0.2\ta.default.weft\n", true},
+        {"10.42.0.2\ta.default.weft b\n", true},
+        {"10.42.0.2\tn2.default.weft", true},
+        {"10.42.0.2\t.default.weft\n", false},
+        {"10.42.0.2\tdefault.weft\n", false},
+        {"10.42.0.2\tweft\n", false},
+        {"10.42.0.2\tn2.default.wefx\n", false},
+        {"10.42.0.2\tn2.default-weft\n", false},
+        {"10.42.0.2\tn2.defaulx.weft\n", false},
+        {"10.42.0.2\tn2-default.weft\n", false},
+        {"10.42.0.2 n2.default.weft\n", false},
+        {"10.42.0.2\tb n2.default.weft\n", false},
+        {"# a remark\n", false},
+        {"\n", false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char old[256];
+
+        (void)snprintf(old, sizeof(old), BEGIN BLOCK "%s", cases[i].line);
+        check(old, NULL, cases[i].is_ours ? "" : cases[i].line);
+    }
+    /* The next block of the same owner ends it, too. */
+    check(BEGIN "mine\n" WHOLE, NULL, "mine\n");
+}
+
+/* A name is another one's only where all of it is the same, whatever its case. */
+static void test_names_that_begin_alike(void **state)
+{
+    static const char *const names[] = {"n", "n2", "N22", "n222", "m2", "o2"};
+    struct hosts_extra extras[6] = {{.name = NULL}};
+
+    for (size_t i = 0; i < 6; i++)
+        extras[i] = (struct hosts_extra){.name = names[i], .verdict = HOSTS_KEPT};
+    extras[5].verdict = HOSTS_CLAIMED;
+    extras[4].verdict = HOSTS_RESERVED;
+    assert_true(hosts_mark_taken(extras, 6, "1.1.1.1 n22 o2 m2#n\n", 20, OWNER));
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(extras[i].verdict, i == 2 ? HOSTS_IN_FILE : HOSTS_KEPT);
+    assert_int_equal(extras[4].verdict, HOSTS_RESERVED);
+    assert_int_equal(extras[5].verdict, HOSTS_CLAIMED);
+    assert_true(hosts_mark_taken(extras, 6, "", 0, OWNER));
+    /* The address of a line is none of its names. */
+    assert_true(hosts_mark_taken(extras, 6, "n2\tn222\r\n\n", 11, OWNER));
+    assert_int_equal(extras[1].verdict, HOSTS_KEPT);
+    assert_int_equal(extras[3].verdict, HOSTS_IN_FILE);
+}
+
+static void test_words_for_each_verdict(void **state)
+{
+    static const char *const words[HOSTS_VERDICT_N] = {
+        [HOSTS_KEPT] = "",
+        [HOSTS_RESERVED] = "the name is reserved",
+        [HOSTS_CLAIMED] = "it is the name of another node or of its machine, too",
+        [HOSTS_IN_FILE] = "another line of the hosts file has it",
+        [HOSTS_ELSEWHERE] = "this machine's name server knows it",
+        [HOSTS_PENDING] = "this machine's resolver is being asked whether it knows it",
+    };
+    struct hosts_extra x = {.name = "a"};
+    char buf[128];
+
+    for (unsigned i = 0; i < HOSTS_VERDICT_N; i++) {
+        x.verdict = i;
+        assert_string_equal(hosts_describe(&x, buf), words[i]);
+    }
+    assert_int_equal(ip_addr_parse(&x.elsewhere, "192.0.2.7", NULL), 0);
+    assert_string_equal(hosts_describe(&x, buf), words[HOSTS_PENDING]);
+    x.verdict = HOSTS_ELSEWHERE;
+    assert_string_equal(hosts_describe(&x, buf), "this machine's resolver leads it to 192.0.2.7");
+}
+
+/* The name "hub" is a hub's alone, and a hub may have no other reserved one. */
+static void test_reserved_names_of_hubs(void **state)
+{
+    struct snapshot s = sample_snapshot(2, 2);
+    struct object hub = sample_node(1);
+    struct hosts_extra *extras;
+    size_t n;
+
+    hub.node.key = sample_key(9);
+    (void)snprintf(hub.node.meta.name, sizeof(hub.node.meta.name), "minio");
+    sample_put(&s, hub);
+    extras = hosts_list_extras(&s, &n);
+    assert_int_equal(n, 3);
+    assert_int_equal(verdict_on(extras, n, "hub", false), HOSTS_KEPT);
+    assert_int_equal(verdict_on(extras, n, "minio", false), HOSTS_RESERVED);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(extras[i].node, i);
+    free(extras);
+    snapshot_deinit(&s);
 }
 
 int main(void)
@@ -195,6 +296,10 @@ int main(void)
         cmocka_unit_test(test_others_come_first),
         cmocka_unit_test(test_replace),
         cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_lines_of_a_block_without_end),
+        cmocka_unit_test(test_names_that_begin_alike),
+        cmocka_unit_test(test_words_for_each_verdict),
+        cmocka_unit_test(test_reserved_names_of_hubs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,9 @@ static void test_table(void **state)
     static const char *const reserved[] = {"localhost", "localhost4", "localhost6", "localdomain",
         "broadcasthost", "hub", "ip6-localhost", "ip6-allnodes", "ip6-x", "registry", "minio",
         "metadata", "kubernetes", "alertmanager", "zookeeper", "weft", "0", "127", "2130706433",
-        "017700000001", "0x7f000001"};
+        "017700000001", "0x7f000001", "0x"};
     static const char *const free_names[] = {"gpu-1", "n1", "registry-1", "localhost1", "hub-2",
-        "ip6", "a", "z", "node-12ab", "0xyz", "1a", "login", "master"};
+        "ip6", "a", "z", "node-12ab", "0xyz", "1a", "login", "master", "1x", "0a", "0x1g", "ip6x"};
 
     for (unsigned i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
         struct err e = ERR_NULL;
@@ -31,6 +32,24 @@ static void test_table(void **state)
     for (unsigned i = 0; i < sizeof(free_names) / sizeof(*free_names); i++)
         if (reserved_is(free_names[i]))
             fail_msg("\"%s\" is reserved", free_names[i]);
+}
+
+static void test_sentence(void **state)
+{
+    static const char *const cases[][2] = {{"minio", "minio"}, {"ip6-x", "node"}, {"127", "node"}};
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+        char says[256];
+
+        (void)snprintf(says, sizeof(says),
+            "node name \"%s\" is reserved, because programs reach something else by it; \"%s-1\" "
+            "may be had, for example",
+            cases[i][0], cases[i][1]);
+        assert_int_equal(reserved_check(cases[i][0], &e), -EINVAL);
+        assert_string_equal(err_text(&e), says);
+    }
+    assert_int_equal(reserved_check("gpu-1", NULL), 0);
 }
 
 /* The block of names in the document, each checked; and as many as the program has. */
@@ -69,6 +88,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_sentence),
         cmocka_unit_test(test_document),
     };
 

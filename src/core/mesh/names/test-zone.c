@@ -83,6 +83,12 @@ static void test_questions(void **state)
             "gpu-1.default.weft"},
         /* 20 */ {"rendezvous.default.weft", DNS_TYPE_A, "10.77.0.1"},
         /* 21 */ {"1.0.77.10.in-addr.arpa", DNS_TYPE_PTR, "hub.default.weft"},
+        /* 22: the first of all records */ {"a1", DNS_TYPE_ANY, "10.77.0.2 fd5a:1::2"},
+        /* 23: the last */ {"rendezvous.default.weft", DNS_TYPE_ANY, "10.77.0.1"},
+        /* 24 */ {"2.0.77.10.in-addr.arpa", DNS_TYPE_ANY, "gpu-1.default.weft"},
+        /* 25 */ {"9.0.77.10.in-addr.arpa", DNS_TYPE_A, "NAME"},
+        /* 26 */ {"gpu-1.default.weft", DNS_TYPE_PTR, ""},
+        /* 27 */ {".default.weft", DNS_TYPE_A, "NAME"},
     };
     struct zone z = make(lines);
     char answer[256];
@@ -112,6 +118,40 @@ static void test_empty(void **state)
     zone_deinit(&z);
 }
 
+/* A network without lines still answers for its names and its addresses: there are none. */
+static void test_no_lines(void **state)
+{
+    struct zone z = make("");
+    char answer[256];
+
+    ask(&z, "gpu-1.default.weft", DNS_TYPE_A, answer);
+    assert_string_equal(answer, "NAME");
+    ask(&z, "2.0.77.10.in-addr.arpa", DNS_TYPE_PTR, answer);
+    assert_string_equal(answer, "NAME");
+    ask(&z, "gpu-1", DNS_TYPE_A, answer);
+    assert_string_equal(answer, "-");
+    zone_deinit(&z);
+}
+
+/* As many addresses of a name are told as an answer has room for, the smallest first. */
+static void test_many_addresses(void **state)
+{
+    struct dns_query q = {.name = "many", .type = DNS_TYPE_A, .class = 1};
+    struct zone_answer a;
+    struct zone z;
+    char text[64 * (DNS_ADDRESSES_MAX + 2)] = "";
+
+    for (unsigned i = 0; i <= DNS_ADDRESSES_MAX; i++)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "10.77.0.%u\tmany\n",
+            1 + DNS_ADDRESSES_MAX - i);
+    z = make(text);
+    assert_true(zone_answer(&z, &q, &a));
+    assert_int_equal(a.dns.n_addresses, DNS_ADDRESSES_MAX);
+    for (unsigned i = 0; i < DNS_ADDRESSES_MAX; i++)
+        assert_int_equal(a.dns.addresses[i].b[15], 1 + i);
+    zone_deinit(&z);
+}
+
 /* Another class than the Internet's is somebody else's. */
 static void test_class(void **state)
 {
@@ -130,6 +170,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_questions),
         cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_no_lines),
+        cmocka_unit_test(test_many_addresses),
         cmocka_unit_test(test_class),
     };
 

@@ -365,6 +365,52 @@ static void test_leave_of_the_peer_is_followed(void **state)
     }
 }
 
+static void leave_with(struct solo *w, uint64_t sequence)
+{
+    struct path_frame f = solo_next_frame(w, PATH_FRAME_LEAVE);
+
+    f.sequence = sequence;
+    solo_deliver(w, &f);
+}
+
+/* The end that follows takes no word to leave that is older than the nomination. */
+static void test_leave_from_before_a_nomination(void **state)
+{
+    struct solo *w = solo_start_proven(false);
+    uint64_t agreed;
+
+    w->sequence += 2;
+    nominate(w, 5);
+    agreed = w->sequence;
+    assert_used(w);
+    leave_with(w, agreed - 1);
+    assert_used(w);
+    leave_with(w, agreed + 1);
+    assert_int_equal(w->use.path, PATH_KIND_RELAY);
+    solo_stop(w);
+}
+
+/* A peer that was started anew counts from the beginning: its word to leave is no old one. */
+static void test_leave_of_another_run_of_the_peer(void **state)
+{
+    struct solo *w = start_direct();
+    struct path_frame ping;
+
+    for (unsigned i = 0; i < 50; i++)
+        (void)solo_next_frame(w, PATH_FRAME_PING);
+    nominate(w, 5);
+    solo_run(w, 10 * SEC);
+    w->session++;
+    w->sequence = 0;
+    ping = solo_next_frame(w, PATH_FRAME_PING);
+    solo_deliver(w, &ping);
+    solo_answer(w, solo_last_of(w, PATH_FRAME_PING), PATH_FRAME_IN_USE);
+    assert_used(w);
+    leave_with(w, ++w->sequence);
+    assert_int_equal(w->use.path, PATH_KIND_RELAY);
+    solo_stop(w);
+}
+
 /* A peer whose address has changed says so in its pings: the node that chooses follows it. */
 static void test_a_peer_that_moves_is_followed(void **state)
 {
@@ -463,6 +509,8 @@ int main(void)
         cmocka_unit_test(test_a_nomination_is_repeated_and_given_up),
         cmocka_unit_test(test_pongs_tell_which_pair_is_used),
         cmocka_unit_test(test_leave_of_the_peer_is_followed),
+        cmocka_unit_test(test_leave_from_before_a_nomination),
+        cmocka_unit_test(test_leave_of_another_run_of_the_peer),
         cmocka_unit_test(test_a_peer_that_moves_is_followed),
         cmocka_unit_test(test_a_peer_that_moves_is_no_matter_on_the_relay),
         cmocka_unit_test(test_another_own_address_is_told),

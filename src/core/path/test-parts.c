@@ -523,6 +523,8 @@ static void test_two_ends_have_to_agree(void **state)
     assert_false(path_liveness_on_agreement(&l, false, false, T0 + 1200 * MS));
     assert_false(path_liveness_on_agreement(&l, false, true, T0 + 1300 * MS));
     assert_true(path_liveness_on_agreement(&l, false, false, T0 + 1400 * MS));
+    assert_int_equal(l.n_disagreed, 0);
+    assert_false(path_liveness_on_agreement(&l, false, false, T0 + 1450 * MS));
     path_liveness_on_nominate(&l, T0 + 1500 * MS);
     assert_false(path_liveness_on_agreement(&l, false, false, T0 + 2499 * MS));
     assert_int_equal(l.n_disagreed, 0);

@@ -93,25 +93,27 @@ static void test_a_node_without_addresses_only_opens(void **state)
 static void test_openers_only_where_they_are_needed(void **state)
 {
     struct solo *w = solo_start(true);
-    struct path_frame ping;
+    struct path_frame heard;
 
     w->host = solo_endpoint("[2001:db8::2]:51820");
     solo_tell_side(w, CANDIDATE_REFLEXIVE, NULL);
     solo_run(w, 4 * SEC);
     ASSERT_STEPS(w, {0, 0}, {150, 0}, {450, 0}, {750, 0}, {1200, 0}, {2200, 0}, {3700, 0});
     solo_stop(w);
-    w = solo_start_proven(true);
-    solo_run(w, 4700 * MSEC - 20 * MSEC);
-    ping = solo_next_frame(w, PATH_FRAME_PING);
-    solo_deliver(w, &ping);
-    solo_run(w, 9 * SEC);
-    w->n_sent = 0;
-    solo_tell_side(w, CANDIDATE_REFLEXIVE, NULL);
-    paths_on_network_change(w->paths, w->now);
-    solo_run(w, 0);
-    assert_int_equal(w->n_sent, 1);
-    assert_int_equal(w->sent[0].hops, 0);
-    solo_stop(w);
+    for (unsigned i = 0; i < 2; i++) {
+        w = solo_start_proven(true);
+        solo_run(w, 4700 * MSEC - 20 * MSEC);
+        heard = solo_next_frame(w, i == 0 ? PATH_FRAME_PING : PATH_FRAME_PROBE);
+        solo_deliver(w, &heard);
+        solo_run(w, 9 * SEC);
+        w->n_sent = 0;
+        solo_tell_side(w, CANDIDATE_REFLEXIVE, NULL);
+        paths_on_network_change(w->paths, w->now);
+        solo_run(w, 0);
+        assert_int_equal(w->n_sent, 1);
+        assert_int_equal(w->sent[0].hops, 0);
+        solo_stop(w);
+    }
 }
 
 /* Four answers say enough of a pair. */
@@ -310,6 +312,25 @@ static void test_a_socket_that_cannot_be_opened_is_left_out(void **state)
     paths_on_socket(w->paths, 200, true, w->now);
     solo_take_actions(w);
     assert_int_equal(w->n_closed[200], 1);
+    solo_stop(w);
+}
+
+/* What comes by a socket that was not asked for yet is not read, nor is it kept open. */
+static void test_sockets_that_were_not_asked_for(void **state)
+{
+    struct solo *w = start_hard();
+    struct path_frame ping = solo_next_frame(w, PATH_FRAME_PING);
+
+    assert_int_equal(w->n_opened, 16);
+    solo_deliver_held(w, &ping, &w->host, 17, PATH_FRAME_MIN, 0);
+    assert_int_equal(paths_counters(w->paths)->frames_received, 0);
+    solo_deliver_held(w, &ping, &w->host, 16, PATH_FRAME_MIN, 0);
+    assert_int_equal(paths_counters(w->paths)->frames_received, 1);
+    paths_on_socket(w->paths, 17, true, w->now);
+    paths_on_socket(w->paths, 16, true, w->now);
+    solo_take_actions(w);
+    assert_int_equal(w->n_closed[17], 1);
+    assert_int_equal(w->n_closed[16], 0);
     solo_stop(w);
 }
 
@@ -546,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_an_edge_with_traffic_uses_each_slot),
         cmocka_unit_test(test_the_hard_side_opens_sockets_and_pings_from_each),
         cmocka_unit_test(test_a_socket_that_cannot_be_opened_is_left_out),
+        cmocka_unit_test(test_sockets_that_were_not_asked_for),
         cmocka_unit_test(test_the_socket_that_is_answered_is_kept),
         cmocka_unit_test(test_the_easy_side_pings_ports),
         cmocka_unit_test(test_ports_are_not_guessed_in_vain),

@@ -1,0 +1,327 @@
+/* test-checks.c - when an edge tries again, and what a round asks, step by step. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "test/support/path_edge.h"
+
+#define MS  NSEC_PER_MSEC
+#define SEC NSEC_PER_SEC
+#define T0  EDGE_T0
+
+#define A "203.0.113.2:1"
+#define B "203.0.113.3:1"
+#define C "203.0.113.4:1"
+#define D "203.0.113.5:1"
+
+static struct path *pp;
+
+static int begin(void **state)
+{
+    pp = edge_start();
+    return 0;
+}
+
+static int end(void **state)
+{
+    edge_stop();
+    return 0;
+}
+
+static void use(const char *text, nsec_t rtt)
+{
+    struct path_pair *pair = edge_add(CANDIDATE_HOST, text, PATH_SOCKET_MAIN);
+
+    edge_answer(pair, rtt, 4);
+    pp->choice.pair = pair->id;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+/* The moments that both ends compute: T0 is 1000 s on the clock that they share. */
+static void test_when_the_next_slot_is(void **state)
+{
+    static const struct {
+        nsec_t phase;
+        nsec_t offset;
+        unsigned backoff;
+        bool is_urgent;
+        nsec_t next; /* s after T0 */
+    } cases[] = {
+        {0, 0, 0, false, 20},
+        {0, 0, 1, false, 80},
+        {0, 0, 3, false, 440},
+        {7, 0, 0, false, 27},
+        {67, 0, 0, false, 27},
+        {40, 0, 0, false, 60},
+        {0, 5, 0, false, 15},
+        {0, -5, 0, false, 25},
+        {0, -1010, 0, false, 10},
+        {0, 0, 0, true, 5},
+        {0, 0, 1, true, 10},
+        {0, 0, 2, true, 20},
+        {0, 0, 3, true, 20},
+        {6, 0, 0, true, 1},
+    };
+
+    pp->has_side = true;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        pp->slot.phase = cases[i].phase * SEC;
+        pp->owner->clock_offset = cases[i].offset * SEC;
+        pp->slot.backoff = cases[i].backoff;
+        pp->owner->relay_is_usable = !cases[i].is_urgent;
+        path__slot_plan(pp, T0);
+        assert_int_equal(pp->slot.next_at, T0 + cases[i].next * SEC);
+    }
+}
+
+/* Without a relay; or where the direct path was worse, for as long as the edge is in use. */
+static void test_when_an_edge_is_in_haste(void **state)
+{
+    pp->has_side = true;
+    pp->choice.is_worse = true;
+    path__slot_plan(pp, T0);
+    assert_int_equal(pp->slot.next_at, T0 + 20 * SEC);
+    pp->traffic.moved_at = T0 - 60 * SEC;
+    path__slot_plan(pp, T0);
+    assert_int_equal(pp->slot.next_at, T0 + 20 * SEC);
+    pp->traffic.moved_at++;
+    path__slot_plan(pp, T0);
+    assert_int_equal(pp->slot.next_at, T0 + 5 * SEC);
+    pp->choice.is_worse = false;
+    path__slot_plan(pp, T0);
+    assert_int_equal(pp->slot.next_at, T0 + 20 * SEC);
+    pp->owner->relay_is_usable = false;
+    path__slot_plan(pp, T0);
+    assert_int_equal(pp->slot.next_at, T0 + 5 * SEC);
+    pp->choice.pair = 1;
+    path__slot_plan(pp, T0);
+    assert_int_equal(pp->slot.next_at, T0 + 20 * SEC);
+    pp->has_side = false;
+    path__slot_plan(pp, T0);
+    assert_true(pp->slot.next_at == NSEC_NEVER);
+    pp->has_side = true;
+    pp->peer.policy = PATH_POLICY_OFF;
+    path__slot_plan(pp, T0);
+    assert_true(pp->slot.next_at == NSEC_NEVER);
+}
+
+/* With a path only those that have answered are asked, where a better one would be worth it. */
+static void test_what_begins_at_a_slot(void **state)
+{
+    static const struct {
+        bool is_direct;
+        nsec_t rtt;
+        bool is_busy;
+        unsigned backoff;
+        bool begins;
+        unsigned backoff_after;
+    } cases[] = {
+        {false, 0, false, 0, true, 1},
+        {false, 0, false, 3, true, 3},
+        {false, 0, true, 3, true, 0},
+        {true, 2 * MS, true, 0, false, 0},
+        {true, 2 * MS + 1, true, 2, true, 0},
+        {true, 20 * MS, false, 1, false, 2},
+        {true, 20 * MS, false, 2, true, 3},
+        {true, 20 * MS, false, 3, true, 3},
+        {true, 2 * MS, false, 3, false, 3},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        edge_stop();
+        pp = edge_start();
+        pp->has_side = true;
+        if (cases[i].is_direct)
+            use(A, cases[i].rtt);
+        else
+            (void)edge_add(CANDIDATE_HOST, A, PATH_SOCKET_MAIN);
+        pp->traffic.moved_at = cases[i].is_busy ? T0 : 0;
+        pp->slot.backoff = cases[i].backoff;
+        pp->slot.next_at = T0;
+        path__slot_tick(pp, T0 - 1);
+        assert_int_equal(pp->slot.backoff, cases[i].backoff);
+        assert_int_equal(pp->slot.next_at, T0);
+        path__slot_tick(pp, T0);
+        assert_int_equal(pp->slot.backoff, cases[i].backoff_after);
+        assert_int_equal(pp->owner->counters.rounds, cases[i].begins);
+        assert_int_equal(pp->checks.round.next_at == NSEC_NEVER ? 0 : pp->checks.round.next_at,
+            cases[i].begins ? T0 : 0);
+        assert_int_equal(pp->checks.round.is_full, cases[i].begins && !cases[i].is_direct);
+        assert_true(pp->slot.next_at > T0);
+    }
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static void test_how_a_round_begins(void **state)
+{
+    struct path_pair *pair;
+
+    path__checks_start(pp, true, T0);
+    assert_true(pp->checks.round.next_at == NSEC_NEVER);
+    (void)edge_add(CANDIDATE_HOST, A, PATH_SOCKET_MAIN);
+    pair = edge_add(CANDIDATE_HOST, B, PATH_SOCKET_MAIN);
+    edge_answer(pair, 20 * MS, 4);
+    pair->n_round_pongs = 3;
+    pair->admission = PATH_ADMISSION_NO;
+    pp->peer.policy = PATH_POLICY_RELAY;
+    path__checks_start(pp, true, T0);
+    assert_true(pp->checks.round.next_at == NSEC_NEVER);
+    pp->peer.policy = PATH_POLICY_AUTO;
+    path__checks_start(pp, false, T0);
+    assert_int_equal(pp->checks.round.next_at, T0);
+    assert_false(pp->checks.round.is_full);
+    assert_int_equal(pp->checks.begun_at, T0);
+    assert_int_equal(pp->owner->counters.rounds, 1);
+    assert_int_equal(pair->n_round_pongs, 0);
+    assert_int_equal(pair->admission, PATH_ADMISSION_OPEN);
+    assert_int_equal(pair->n_samples, 4);
+    /* One that runs already goes on, and asks all from now on. */
+    pp->checks.round.step = 3;
+    pair->n_round_pongs = 2;
+    path__checks_start(pp, true, T0 + SEC);
+    path__checks_start(pp, false, T0 + SEC);
+    assert_int_equal(pp->checks.round.next_at, T0);
+    assert_int_equal(pp->checks.round.step, 3);
+    assert_true(pp->checks.round.is_full);
+    assert_int_equal(pp->checks.begun_at, T0);
+    assert_int_equal(pp->owner->counters.rounds, 1);
+    assert_int_equal(pair->n_round_pongs, 2);
+    /* A pair that was worse than the relay is measured anew. */
+    path__checks_stop(pp);
+    assert_true(pp->checks.round.next_at == NSEC_NEVER);
+    assert_int_equal(pp->checks.round.step, 0);
+    pp->choice.is_worse = true;
+    path__checks_start(pp, true, T0);
+    assert_int_equal(pair->n_samples, 0);
+}
+
+/* The peer is about to guess the next port of a NAT that counts: it is asked for once a minute. */
+static void test_when_the_newest_port_is_asked_for(void **state)
+{
+    (void)edge_add(CANDIDATE_HOST, A, PATH_SOCKET_MAIN);
+    pp->owner->self.nat = (struct behavior){
+        .mapping = BEHAVIOR_PORT_DEPENDENT, .is_natted = true, .port_step = 1, .last_port = 7};
+    pp->choice.pair = 1;
+    path__checks_start(pp, true, T0);
+    pp->choice.pair = 0;
+    pp->owner->self.nat.port_step = 0;
+    path__checks_start(pp, true, T0);
+    pp->owner->self.nat.port_step = 1;
+    pp->owner->self.nat.mapping = BEHAVIOR_ENDPOINT_INDEPENDENT;
+    path__checks_start(pp, true, T0);
+    pp->owner->self.nat.mapping = BEHAVIOR_PORT_DEPENDENT;
+    edge_expect("");
+    path__checks_start(pp, true, T0);
+    edge_expect("fresh\n");
+    assert_int_equal(pp->owner->asking.guess_at, T0);
+    path__checks_start(pp, true, T0 + 60 * SEC - 1);
+    edge_expect("");
+    path__checks_start(pp, true, T0 + 60 * SEC);
+    edge_expect("fresh\n");
+    assert_int_equal(pp->owner->asking.guess_at, T0 + 60 * SEC);
+}
+
+/* A round that is not full asks those that have answered, the new ones and the one in use. */
+static void test_who_is_asked_in_a_round(void **state)
+{
+    struct path_pair *pair;
+
+    (void)edge_add(CANDIDATE_HOST, A, PATH_SOCKET_MAIN);
+    edge_answer(edge_add(CANDIDATE_HOST, B, PATH_SOCKET_MAIN), 20 * MS, 4);
+    pair = edge_add(CANDIDATE_HOST, C, PATH_SOCKET_MAIN);
+    pair->tried_at = T0 - SEC;
+    pair = edge_add(CANDIDATE_HOST, D, PATH_SOCKET_MAIN);
+    pair->tried_at = T0 - SEC;
+    pp->choice.pair = pair->id;
+    path__checks_start(pp, false, T0);
+    path__checks_tick(pp, T0 - 1);
+    edge_expect("");
+    path__checks_tick(pp, T0);
+    edge_expect("ping 1 to " A "\nping 2 to " B " flags 1\nping 3 to " D "\n");
+    assert_int_equal(pp->checks.round.step, 1);
+    assert_int_equal(pp->checks.round.next_at, T0 + 150 * MS);
+    assert_false(pp->checks.round.is_reserved);
+    /* Four answers in it are enough. */
+    path__checks_stop(pp);
+    path__checks_start(pp, true, T0);
+    path__pair_of(pp, 1)->n_round_pongs = 4;
+    path__pair_of(pp, 2)->n_round_pongs = 3;
+    path__checks_tick(pp, T0);
+    edge_expect("ping 4 to " B "\nping 5 to " C "\nping 6 to " D "\n");
+}
+
+/* Behind a NAT the peer's own packets have to go out first, unless it was heard a moment ago. */
+static void test_whose_nat_is_opened(void **state)
+{
+    struct path_pair *pair = edge_add(CANDIDATE_REFLEXIVE, A, PATH_SOCKET_MAIN);
+
+    pp->owner->self_changed_at = 1;
+    path__checks_start(pp, true, T0);
+    path__checks_tick(pp, T0);
+    edge_expect("ping 1 to " A " hops 2\n");
+    pair->contact.heard_at = T0 - 10 * SEC;
+    path__checks_stop(pp);
+    path__checks_start(pp, true, T0);
+    path__checks_tick(pp, T0);
+    edge_expect("ping 2 to " A "\n");
+    /* Without openers what runs goes on; with one it begins again. */
+    path__checks_restart(pp, T0);
+    assert_int_equal(pp->checks.round.step, 1);
+    pair->contact.heard_at--;
+    path__checks_restart(pp, T0);
+    assert_int_equal(pp->checks.round.step, 0);
+    assert_int_equal(pp->checks.round.next_at, T0);
+    path__checks_tick(pp, T0);
+    edge_expect("ping 3 to " A " hops 2\n");
+    path__checks_stop(pp);
+    path__checks_restart(pp, T0);
+    assert_int_equal(pp->checks.round.next_at, T0);
+}
+
+/* A round that has found nothing is counted, but for one after which a nomination waits. */
+static void test_how_a_round_ends(void **state)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        edge_stop();
+        pp = edge_start();
+        use(A, 20 * MS);
+        (void)edge_add(CANDIDATE_HEARD, B, PATH_SOCKET_MAIN);
+        pp->choice.pair = i == 1 ? pp->choice.pair : 0;
+        pp->choice.sent.pair = i == 2 ? 1 : 0;
+        pp->checks.round = (struct path_round){.next_at = T0, .step = 8};
+        path__checks_tick(pp, T0);
+        assert_true(pp->checks.round.next_at == NSEC_NEVER);
+        assert_int_equal(pp->checks.round.step, 0);
+        assert_int_equal(pp->checks.n_failed, i == 0);
+        /* A pair that was only heard, and does not answer, goes. */
+        assert_int_equal(pp->pairs.n, 1);
+    }
+    /* The pongs of the last step are waited for. */
+    pp->checks.round = (struct path_round){.next_at = T0, .step = 7, .is_full = true};
+    path__checks_tick(pp, T0);
+    assert_int_equal(pp->checks.round.step, 8);
+    assert_int_equal(pp->checks.round.next_at, T0 + SEC);
+}
+
+#define EDGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EDGE_TEST(test_when_the_next_slot_is),
+        EDGE_TEST(test_when_an_edge_is_in_haste),
+        EDGE_TEST(test_what_begins_at_a_slot),
+        EDGE_TEST(test_how_a_round_begins),
+        EDGE_TEST(test_when_the_newest_port_is_asked_for),
+        EDGE_TEST(test_who_is_asked_in_a_round),
+        EDGE_TEST(test_whose_nat_is_opened),
+        EDGE_TEST(test_how_a_round_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

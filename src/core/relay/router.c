@@ -59,7 +59,7 @@ void router_expire(struct router *r, nsec_t now)
 {
     (void)pthread_mutex_lock(&r->changing);
     router__begin_write(r);
-    (void)lease_expire(&r->leases, now, EXPIRE_MAX);
+    lease_expire(&r->leases, now, EXPIRE_MAX);
     router__end_write(r);
     (void)pthread_mutex_unlock(&r->changing);
 }

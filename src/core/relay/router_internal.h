@@ -108,8 +108,8 @@ void lease_remove_all(struct lease_table *t, struct lease_party *party);
 /** lease_remove_between() - all leases between these two, either way. */
 void lease_remove_between(struct lease_table *t, struct lease_party *a, struct lease_party *b);
 
-/** lease_expire() - remove at most @max leases whose time is over. Returns how many. */
-unsigned lease_expire(struct lease_table *t, nsec_t now, unsigned max);
+/** lease_expire() - remove at most @max leases whose time is over. */
+void lease_expire(struct lease_table *t, nsec_t now, unsigned max);
 
 /* ---- the router ---- */
 

@@ -308,6 +308,101 @@ static void test_how_a_round_ends(void **state)
     assert_int_equal(pp->checks.round.next_at, T0 + SEC);
 }
 
+/* ---- guessing ports -------------------------------------------------------------------------- */
+
+static const struct behavior easy = {.mapping = BEHAVIOR_ENDPOINT_INDEPENDENT, .is_natted = true};
+static const struct behavior hard = {.mapping = BEHAVIOR_PORT_DEPENDENT, .is_natted = true};
+
+/* An edge whose round is over in vain at T0, and where the ports of one end may be guessed. */
+static void round_in_vain(bool is_hard)
+{
+    static uint64_t seed;
+    struct endpoint at;
+
+    edge_stop();
+    pp = edge_start();
+    (void)edge_add(CANDIDATE_HOST, B, PATH_SOCKET_MAIN);
+    assert_int_equal(endpoint_parse(&at, A, NULL), 0);
+    assert_true(candidates_add(&pp->side.candidates, CANDIDATE_REFLEXIVE, &at));
+    pp->has_side = pp->side.can_guess = true;
+    pp->side.nat = is_hard ? easy : hard;
+    pp->owner->self.nat = is_hard ? hard : easy;
+    pp->owner->guessing.sockets_max = 4;
+    pp->owner->rng = rng_seeded(&seed);
+    pp->checks.round = (struct path_round){.next_at = T0, .step = 8};
+}
+
+static void assert_guesses(bool guesses, nsec_t again_at)
+{
+    nsec_t mapped = pp->owner->budget.mappings.rate.full_at;
+
+    path__checks_tick(pp, T0);
+    assert_int_equal(pp->guess.present != NULL, guesses);
+    assert_int_equal(pp->guess.n_tried, guesses);
+    assert_int_equal(pp->guess.again_at, again_at);
+    assert_int_equal(pp->owner->budget.mappings.rate.full_at > mapped, guesses);
+    if (guesses) {
+        assert_ptr_equal(pp->owner->guessing.edge, pp);
+        assert_int_equal(path__port_guess_due(pp), T0);
+        path__port_guess_end(pp);
+        assert_null(pp->guess.present);
+        assert_null(pp->owner->guessing.edge);
+    }
+    assert_true(path__port_guess_due(pp) == NSEC_NEVER);
+}
+
+/* At each eighth slot, two minutes later at the earliest, less a second. */
+#define AGAIN_AT (T0 + 439 * SEC)
+
+static void test_when_ports_are_guessed(void **state)
+{
+    for (unsigned is_hard = 0; is_hard < 2; is_hard++) {
+        round_in_vain(is_hard);
+        pp->guess.again_at = T0;
+        assert_guesses(true, AGAIN_AT);
+        round_in_vain(is_hard);
+        pp->guess.again_at = T0 + 1;
+        assert_guesses(false, T0 + 1);
+        round_in_vain(is_hard);
+        pp->side.can_guess = false;
+        assert_guesses(false, 0);
+        round_in_vain(is_hard);
+        pp->side.candidates.n = 0;
+        assert_guesses(false, 0);
+        round_in_vain(is_hard);
+        pp->side.nat.is_blocked = true;
+        assert_guesses(false, 0);
+        round_in_vain(is_hard);
+        pp->owner->self.nat.is_blocked = true;
+        assert_guesses(false, 0);
+        round_in_vain(is_hard);
+        pp->side.nat = pp->owner->self.nat;
+        assert_guesses(false, 0);
+    }
+}
+
+/* Whose turn it is not waits for the slot at which the other end tries again, too. */
+static void test_whose_turn_it_is_to_guess(void **state)
+{
+    static struct path other;
+
+    for (unsigned is_hard = 0; is_hard < 2; is_hard++) {
+        round_in_vain(is_hard);
+        pp->owner->guessing.edge = &other;
+        assert_guesses(false, AGAIN_AT);
+        /* Sockets are opened by the end behind the harder NAT alone. */
+        round_in_vain(is_hard);
+        pp->owner->guessing.n_sockets = 4;
+        assert_guesses(!is_hard, AGAIN_AT);
+        round_in_vain(is_hard);
+        pp->owner->guessing.n_sockets = 3;
+        assert_guesses(true, AGAIN_AT);
+        round_in_vain(is_hard);
+        pp->owner->budget.mappings.rate.full_at = T0 + 3600 * SEC;
+        assert_guesses(false, AGAIN_AT);
+    }
+}
+
 #define EDGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -321,6 +416,8 @@ int main(void)
         EDGE_TEST(test_who_is_asked_in_a_round),
         EDGE_TEST(test_whose_nat_is_opened),
         EDGE_TEST(test_how_a_round_ends),
+        EDGE_TEST(test_when_ports_are_guessed),
+        EDGE_TEST(test_whose_turn_it_is_to_guess),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

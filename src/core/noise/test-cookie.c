@@ -124,6 +124,16 @@ static void test_ages(void **state)
     assert_true(reply_at(&f, 120 * s, &reply));
     assert_true(cookie_consume_reply(&f.maker, &f.public, &reply, 120 * s));
     assert_true(mac2_at(&f, 120 * s));
+    assert_int_equal(f.checker.secret_birth, 120 * s);
+    assert_true(f.checker.has_secret);
+    assert_int_equal(f.maker.cookie_birth, 120 * s);
+    /* To the nanosecond. */
+    assert_false(cookie_checker_is_stale(&f.checker, 240 * s - 1));
+    assert_true(cookie_checker_is_stale(&f.checker, 240 * s));
+    assert_true(mac2_at(&f, 235 * s - 1));
+    assert_false(mac2_at(&f, 235 * s));
+    f.checker.has_secret = false;
+    assert_true(cookie_checker_is_stale(&f.checker, 120 * s));
 }
 
 static void test_source_is_bound(void **state)

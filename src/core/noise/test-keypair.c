@@ -162,6 +162,18 @@ static void test_limits(void **state)
     assert_true(keypair_wants_rekey_after_receive(i, 165 * s));
     assert_false(keypair_wants_rekey_after_receive(r, 179 * s));
 
+    /* Each keypair's age counts from its own birth. */
+    i->birth = r->birth = 1000 * s;
+    assert_true(keypair_can_send(i, 1180 * s - 1));
+    assert_false(keypair_can_send(i, 1180 * s));
+    assert_true(keypair_can_receive(r, 1180 * s - 1));
+    assert_false(keypair_can_receive(r, 1180 * s));
+    assert_false(keypair_wants_rekey_after_send(i, 1120 * s - 1));
+    assert_true(keypair_wants_rekey_after_send(i, 1120 * s));
+    assert_false(keypair_wants_rekey_after_receive(i, 1165 * s - 1));
+    assert_true(keypair_wants_rekey_after_receive(i, 1165 * s));
+    i->birth = r->birth = 0;
+
     /* 6.1: numbers, for both. */
     assert_true(keypair_take_counters(r, 10, &first));
     assert_int_equal(first, 0);

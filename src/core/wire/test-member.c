@@ -156,6 +156,8 @@ static void test_too_long(void **state)
     assert_true(member_proof_make(&s->proof, &s->key, &s->rq));
     s->rq.method = "SIXTEEN-LETTERS-";
     assert_false(member_proof_make(&s->proof, &s->key, &s->rq));
+    s->rq.method = "FIFTEEN-LETTERS";
+    assert_true(member_proof_make(&s->proof, &s->key, &s->rq));
     free(s);
 }
 
@@ -178,6 +180,17 @@ static void test_texts_that_are_none(void **state)
     }
     (void)snprintf(text, sizeof(text), "%s ", s->header);
     assert_false(member_proof_parse(&got, text));
+    /* Each digit is one of sixteen. */
+    for (const char *c = "0/9:a`fgA"; *c; c++) {
+        memcpy(text, s->header, len + 1);
+        text[strlen("Weft-Member ") + 3] = *c;
+        assert_int_equal(member_proof_parse(&got, text), strchr("09af", *c) != NULL);
+    }
+    /* The greatest sequence number that there is. */
+    memcpy(text, s->header, len + 1);
+    memcpy(text + strlen("Weft-Member 0123456789abcdef "), "7fffffffffffffff", 16);
+    assert_true(member_proof_parse(&got, text));
+    assert_true(got.sequence == MEMBER_PROOF_SEQUENCE_MAX);
     /* A sequence number of 2^63, which no JSON could tell. */
     memcpy(text, s->header, len + 1);
     text[strlen("Weft-Member 0123456789abcdef ")] = '8';
@@ -242,6 +255,13 @@ static void test_signer(void **state)
         /* What the hub had said to an earlier request changes nothing. */
         member_proof_signer_learn(&signer, 77, 5000 + i - 1);
     }
+    /* That the next one is known to the hub already moves it on. */
+    member_proof_signer_learn(&signer, 77, signer.next);
+    assert_int_equal(signer.next, 5201);
+    s->rq.method = "SIXTEEN-LETTERS-";
+    assert_false(member_proof_sign(&signer, &s->rq, text));
+    assert_int_equal(signer.next, 5201);
+    s->rq.method = s->method;
     member_proof_signer_learn(&signer, 78, 3);
     assert_true(member_proof_sign(&signer, &s->rq, text));
     assert_true(member_proof_parse(&proof, text));

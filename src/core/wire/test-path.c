@@ -139,6 +139,8 @@ static void test_what_is_no_frame(void **state)
     make_sample(&s);
     assert_false(path_frame_read_tag(s.bytes, 0, &tag));
     assert_false(path_frame_read_tag(s.bytes, PATH_FRAME_MIN - 1, &tag));
+    assert_true(path_frame_read_tag(s.bytes, PATH_FRAME_MIN, &tag));
+    assert_true(path_frame_read_tag(s.bytes, PATH_FRAME_MAX, &tag));
     assert_false(path_frame_read_tag(s.bytes, PATH_FRAME_MAX + 1, &tag));
     for (unsigned i = 0; i < 4; i++) {
         s.bytes[i] ^= 4;
@@ -161,6 +163,8 @@ static void test_meaningless_fields_are_refused(void **state)
     assert_true(path_frame_seal(&s.own, &s.frame, &s.nonce, PATH_FRAME_MIN, s.bytes));
     assert_false(path_frame_open(&s.peer, s.bytes, PATH_FRAME_MIN, &f));
     s.frame.kind = PATH_FRAME_PING;
+    assert_true(path_frame_seal(&s.own, &s.frame, &s.nonce, PATH_FRAME_MIN, s.bytes));
+    assert_true(path_frame_open(&s.peer, s.bytes, PATH_FRAME_MIN, &f));
     s.frame.session = 0;
     assert_true(path_frame_seal(&s.own, &s.frame, &s.nonce, PATH_FRAME_MIN, s.bytes));
     assert_false(path_frame_open(&s.peer, s.bytes, PATH_FRAME_MIN, &f));

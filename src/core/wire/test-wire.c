@@ -92,6 +92,32 @@ static void test_parse_fields(void **state)
     assert_int_equal(info.dst.b[15], 2);
 }
 
+/* "More fragments" or an offset makes one; "don't fragment" does not. */
+static void test_fragments(void **state)
+{
+    static const struct {
+        uint8_t bytes[2];
+        bool is_fragment;
+    } cases[] = {{{0, 0}, false}, {{0x40, 0}, false}, {{0x80, 0}, false}, {{0x20, 0}, true},
+        {{0, 1}, true}, {{0x01, 0}, true}, {{0x10, 0}, true}};
+    uint8_t p4[sizeof(v4_udp)];
+    uint8_t p6[sizeof(v6_tcp)];
+    struct ip_info info;
+
+    memcpy(p4, v4_udp, sizeof(p4));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        memcpy(p4 + 6, cases[i].bytes, 2);
+        assert_int_equal(ip_parse(p4, sizeof(p4), &info), 0);
+        assert_int_equal(info.is_fragment, cases[i].is_fragment);
+    }
+    memcpy(p6, v6_tcp, sizeof(p6));
+    assert_int_equal(ip_parse(p6, sizeof(p6), &info), 0);
+    assert_false(info.is_fragment);
+    p6[6] = 44;
+    assert_int_equal(ip_parse(p6, sizeof(p6), &info), 0);
+    assert_true(info.is_fragment);
+}
+
 /* One byte of a good packet changed, and how many of its bytes there are. */
 static void test_parse_refuses(void **state)
 {
@@ -167,8 +193,13 @@ static void test_ecn(void **state)
             assert_int_equal(ip_sum_fold(ip_sum_add(0, p4, 20)), 0xffff);
 
             memcpy(p6, v6_tcp, sizeof(p6));
-            p6[1] = (uint8_t)((p6[1] & 0xcf) | inner << 4);
+            p6[1] = (uint8_t)(0x8a | inner << 4);
+            p6[2] = 0xbc;
             ip_ecn_decapsulate(p6, outer);
+            /* The rest of the class, and the flow label, stay as they were. */
+            assert_int_equal(p6[0], 0x6b);
+            assert_int_equal(p6[1], 0x8a | decapsulated[inner][outer] << 4);
+            assert_int_equal(p6[2], 0xbc);
             assert_int_equal(ip_parse(p6, sizeof(p6), &info), 0);
             assert_int_equal(info.tos, 0xb8 | decapsulated[inner][outer]);
         }
@@ -222,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_type),
         cmocka_unit_test(test_padding),
         cmocka_unit_test(test_parse_fields),
+        cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_parse_refuses),
         cmocka_unit_test(test_ecn),
         cmocka_unit_test(test_checksum),

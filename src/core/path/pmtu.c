@@ -106,7 +106,7 @@ static void end_sweep(struct pmtu *p, nsec_t now)
         p->round_ends_at = now + p->quiet_for;
         return;
     }
-    if (p->low == p->high || above == 0) {
+    if (above == 0) {
         settle(p, p->low, now);
         return;
     }

@@ -247,6 +247,53 @@ static void test_checksum(void **state)
     }
 }
 
+/* The checksum of an ICMP message of @len bytes. */
+static void set_sum(uint8_t *p, size_t len)
+{
+    uint16_t sum;
+
+    p[2] = p[3] = 0;
+    sum = (uint16_t)~ip_sum_fold(ip_sum_add(0, p, len));
+    p[2] = (uint8_t)(sum >> 8);
+    p[3] = (uint8_t)sum;
+}
+
+/* A request byte for byte, and which bytes are taken for its answer. */
+static void test_echo(void **state)
+{
+    const struct echo asked = {.id = 0x1234, .seq = 0x5678, .index = 0x9abcdef0, .cookie = 7};
+    static const uint8_t begins[2][2] = {{128, 0}, {8, 0}};
+    static const uint8_t answers[2] = {129, 0};
+
+    for (unsigned v4 = 0; v4 < 2; v4++) {
+        struct echo got = {.id = 1};
+        uint8_t p[ECHO_LEN];
+
+        echo_encode(&asked, v4, p);
+        assert_memory_equal(p, begins[v4], 2);
+        assert_memory_equal(p + 4, "\x12\x34\x56\x78\x9a\xbc\xde\xf0", 8);
+        assert_memory_equal(p + 12, &asked.cookie, 8);
+        assert_int_equal(
+            v4 ? ip_sum_fold(ip_sum_add(0, p, sizeof(p))) : p[2] | p[3], v4 ? 0xffff : 0);
+        /* A request is no answer. */
+        assert_false(echo_decode(&got, v4, p, sizeof(p)));
+        p[0] = answers[v4];
+        /* Over IPv4 its checksum counts, which the kernel looks at over IPv6. */
+        assert_int_equal(echo_decode(&got, v4, p, sizeof(p)), !v4);
+        if (v4)
+            set_sum(p, sizeof(p));
+        assert_false(echo_decode(&got, v4, p, sizeof(p) - 1));
+        assert_true(echo_decode(&got, v4, p, sizeof(p)));
+        assert_int_equal(got.id, asked.id);
+        assert_int_equal(got.seq, asked.seq);
+        assert_int_equal(got.index, asked.index);
+        assert_int_equal(got.cookie, asked.cookie);
+        assert_false(echo_decode(&got, !v4, p, sizeof(p)));
+        p[1] = 1;
+        assert_false(echo_decode(&got, false, p, sizeof(p)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_parse_refuses),
         cmocka_unit_test(test_ecn),
         cmocka_unit_test(test_checksum),
+        cmocka_unit_test(test_echo),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

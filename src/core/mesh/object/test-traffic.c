@@ -328,6 +328,10 @@ static void test_the_greater_of_two_reports_counts(void **state)
     f = flow_find(&a, 1, "b", "", PATH_KIND_LAN);
     assert_int_equal(f->sent, 30);
     assert_int_equal(f->received, 40);
+    traffic_add(traffic_at(&b, 1, "b", "", PATH_KIND_LAN), 0, 21);
+    assert_int_equal(traffic_merge(&a, &b, 1), 0);
+    assert_int_equal(f->sent, 30);
+    assert_int_equal(f->received, 41);
     traffic_deinit(&a);
     traffic_deinit(&b);
     assert_true(traffic_total(INT64_MAX - 1, 1) == INT64_MAX);

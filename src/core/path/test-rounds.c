@@ -116,6 +116,26 @@ static void test_openers_only_where_they_are_needed(void **state)
     }
 }
 
+/* That a peer is told of again, with the same policy, is no reason to begin anew. */
+static void test_a_peer_that_is_told_of_again(void **state)
+{
+    struct solo *w = solo_start(true);
+    struct path_peer peer = solo_view(w).peer;
+
+    solo_tell_side(w, CANDIDATE_HOST, NULL);
+    solo_run(w, 5 * SEC);
+    assert_int_equal(paths_counters(w->paths)->rounds, 1);
+    peer.is_relay = true;
+    assert_int_equal(paths_put_peer(w->paths, &peer, w->now), 0);
+    assert_int_equal(paths_counters(w->paths)->rounds, 1);
+    assert_true(solo_view(w).peer.is_relay);
+    /* Another policy is one. */
+    peer.policy = PATH_POLICY_DIRECT;
+    assert_int_equal(paths_put_peer(w->paths, &peer, w->now), 0);
+    assert_int_equal(paths_counters(w->paths)->rounds, 2);
+    solo_stop(w);
+}
+
 /* Four answers say enough of a pair. */
 static void test_a_round_asks_for_four_answers(void **state)
 {
@@ -561,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_addresses_that_are_long_known_need_no_wait),
         cmocka_unit_test(test_a_node_without_addresses_only_opens),
         cmocka_unit_test(test_openers_only_where_they_are_needed),
+        cmocka_unit_test(test_a_peer_that_is_told_of_again),
         cmocka_unit_test(test_a_round_asks_for_four_answers),
         cmocka_unit_test(test_an_idle_edge_skips_more_and_more_slots),
         cmocka_unit_test(test_without_a_relay_slots_come_often),

@@ -18,6 +18,7 @@
 #include "hub/networks/networks.h"
 #include "os/clock.h"
 #include "store/store.h"
+#include "test/support/captured_log.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_late.h"
 #include "test/support/store_now.h"
@@ -66,8 +67,10 @@ static void test_key_file(void **state)
 {
     const struct model_network *net;
     struct x25519_secret secret;
+    struct x25519_secret untouched;
     struct err e = ERR_NULL;
     struct sample_hub s;
+    char words[512];
 
     sample_hub_begin(&s);
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
@@ -76,9 +79,23 @@ static void test_key_file(void **state)
     assert_int_equal(networks_key(&s.hub->networks, "other", &net->public, &secret, &e), 0);
     assert_memory_equal(&secret, &net->secret, sizeof(secret));
     /* The key of another network is not taken for it. */
+    memset(&secret, 0x5a, sizeof(secret));
+    untouched = secret;
     assert_int_equal(
         networks_key(&s.hub->networks, "default", &net->public, &secret, &e), -EUCLEAN);
+    (void)snprintf(words, sizeof(words),
+        "\"%s/keys/default.key\" is not the key of hub \"hub\" in network \"default\" as the "
+        "database knows it; it is left as it is: put a copy in its place, or, if that is another "
+        "hub, give this one another name (--name)",
+        s.dir);
+    assert_string_equal(err_text(&e), words);
     assert_int_equal(networks_key(&s.hub->networks, "none", &net->public, &secret, &e), -ENOENT);
+    (void)snprintf(words, sizeof(words),
+        "\"%s/keys/none.key\", the key of hub \"hub\" in network \"none\", is missing: put a copy "
+        "in its place, or, if that is another hub, give this one another name (--name)",
+        s.dir);
+    assert_string_equal(err_text(&e), words);
+    assert_memory_equal(&secret, &untouched, sizeof(secret));
     assert_int_equal(ask(&s, "DELETE", "/v1/networks/other", NULL), 204);
     assert_false(has_key(&s, "other"));
     assert_true(has_key(&s, "default"));
@@ -146,6 +163,143 @@ static void test_held_key_is_anothers(void **state)
     sample_hub_end(&s);
 }
 
+/* Or is being made just now. */
+static void test_held_key_is_of_one_that_is_made(void **state)
+{
+    struct networks *n;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    n = &s.hub->networks;
+    assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
+    networks_hold_keys(n, true);
+    assert_int_equal(ask(&s, "DELETE", "/v1/networks/other", NULL), 204);
+    (void)snprintf(n->adding, sizeof(n->adding), "other");
+    networks_hold_keys(n, false);
+    n->adding[0] = '\0';
+    assert_true(has_key(&s, "other"));
+    assert_null(n->held_keys);
+    sample_hub_end(&s);
+}
+
+static void on_added(void *ctx, int r, const struct model_network *net, const struct err *e)
+{
+    *(struct err *)ctx = *e;
+    ((struct err *)ctx)->code = r;
+}
+
+/* What is there, or just being made, is not made again, and the sentence says which it is. */
+static void test_what_cannot_be_added(void **state)
+{
+    struct network wanted = {.meta.name = "default", .mtu = NETWORK_MTU_DEFAULT};
+    struct err outcome = ERR_NULL;
+    struct err e = ERR_NULL;
+    struct networks *n;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    n = &s.hub->networks;
+    assert_int_equal(networks_add(n, &wanted, on_added, &outcome, &e), NETWORKS_E_EXISTS);
+    assert_string_equal(err_text(&e), "there is a network \"default\" on this hub already");
+    (void)snprintf(wanted.meta.name, sizeof(wanted.meta.name), "lab");
+    (void)snprintf(n->adding, sizeof(n->adding), "third");
+    assert_int_equal(networks_add(n, &wanted, on_added, &outcome, &e), -EAGAIN);
+    assert_string_equal(err_text(&e), "network \"third\" is being made just now: try again");
+    assert_string_equal(n->adding, "third");
+    n->adding[0] = '\0';
+    assert_null(model_find_network(&s.hub->model, "lab"));
+    assert_false(has_key(&s, "lab"));
+    sample_hub_end(&s);
+}
+
+/* As changes.c does when the data half cannot make the network. */
+static void fail_to_bring_up(void *ctx, const struct model_node *node)
+{
+    (void)err_set(&node->net->served->failure, -EUCLEAN, "the interface is taken");
+}
+
+/* Every entry about that network is the actor's. Return: how many there are. */
+static unsigned count_acts(struct sample_hub *s, const char *network, const char *actor)
+{
+    const json_t *entry;
+    json_t *page = NULL;
+    unsigned n = 0;
+    size_t i;
+
+    assert_int_equal(
+        sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "GET", "/v1/audit", NULL, &page), 200);
+    json_array_foreach(json_object_get(page, "entries"), i, entry) {
+        const char *of = json_string_value(json_object_get(entry, "network"));
+
+        if (!of || strcmp(of, network) != 0)
+            continue;
+        assert_string_equal(json_string_value(json_object_get(entry, "actor")), actor);
+        n++;
+    }
+    json_decref(page);
+    return n;
+}
+
+/* A network that the hub cannot serve goes again, and both are done in the name of who wanted it.
+ */
+static void test_a_network_is_taken_back(void **state)
+{
+    struct network wanted = {.meta.name = "lab", .mtu = NETWORK_MTU_DEFAULT};
+    struct model_listener before;
+    struct err outcome = ERR_NULL;
+    struct err e = ERR_NULL;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    before = s.hub->model.listener;
+    assert_int_equal(ip_prefix_parse(&wanted.cidr4, "10.61.0.0/16", NULL), 0);
+    s.hub->model.listener.node_added = fail_to_bring_up;
+    audit_act(&s.hub->audit, "admin:ci", &(struct ip_addr){{0}});
+    assert_int_equal(networks_add(&s.hub->networks, &wanted, on_added, &outcome, &e), 0);
+    audit_act_hub(&s.hub->audit);
+    while (s.hub->networks.adding[0])
+        (void)uv_run(&s.loop, UV_RUN_ONCE);
+    store_wait(s.hub->store);
+    s.hub->model.listener = before;
+    assert_int_equal(outcome.code, -EUCLEAN);
+    assert_string_equal(err_text(&outcome), "the interface is taken");
+    assert_null(model_find_network(&s.hub->model, "lab"));
+    assert_false(has_key(&s, "lab"));
+    assert_string_equal(s.hub->audit.by.actor, "hub");
+    assert_true(count_acts(&s, "lab", "admin:ci") >= 2);
+    sample_hub_end(&s);
+}
+
+static int find_no_key(void *ctx, const char *name, const struct x25519_public *public,
+    struct x25519_secret *ret, struct err *e)
+{
+    return err_set(e, -EUCLEAN, "the key of \"%s\" is gone", name);
+}
+
+static void test_a_network_that_is_set_aside_at_once(void **state)
+{
+    struct network wanted = {.meta.name = "lab", .mtu = NETWORK_MTU_DEFAULT};
+    struct err outcome = ERR_NULL;
+    struct err e = ERR_NULL;
+    struct captured_log log;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    assert_int_equal(ip_prefix_parse(&wanted.cidr4, "10.61.0.0/16", NULL), 0);
+    s.hub->model.listener.network_key = find_no_key;
+    log = captured_log_begin();
+    assert_int_equal(networks_add(&s.hub->networks, &wanted, on_added, &outcome, &e), 0);
+    while (s.hub->networks.adding[0])
+        (void)uv_run(&s.loop, UV_RUN_ONCE);
+    store_wait(s.hub->store);
+    captured_log_end(&log,
+        "error: hub: the record \"network/lab\" is set aside and left as it is (see "
+        "weft-hub(8)): the key of \"lab\" is gone\n");
+    assert_int_equal(outcome.code, -EIO);
+    assert_string_equal(err_text(&outcome), "network \"lab\" was stored but cannot be read");
+    sample_hub_end(&s);
+}
+
 /* The hub's own nodes say where the hub is reached; they are written only when that changes. */
 static void test_refresh(void **state)
 {
@@ -170,6 +324,89 @@ static void test_refresh(void **state)
     sample_hub_end(&s);
 }
 
+/* Refreshes; was the node written anew? */
+static bool is_refreshed(struct sample_hub *s)
+{
+    uint64_t before = sample_hub_node(s, "hub")->spec.meta.resource_version;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(networks_refresh(&s->hub->networks, s->now, &e), 0);
+    store_wait(s->hub->store);
+    assert_int_equal(s->hub->networks.refresh_failure.code, 0);
+    return sample_hub_node(s, "hub")->spec.meta.resource_version > before;
+}
+
+/* A name which the resolver has found. */
+static void be_found(struct hub_public *ret, const char *text)
+{
+    assert_int_equal(hub_public_parse(ret, text, 51820, NULL), 0);
+    assert_int_equal(endpoint_parse(&ret->at[0], "203.0.113.8:51821", NULL), 0);
+    ret->n = 1;
+}
+
+/* Whatever of it is another one is written, once. */
+static void test_each_change_is_refreshed(void **state)
+{
+    static const struct tls_pin pin = {{7}};
+    const struct node_hub *told;
+    struct hub_places *here;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    here = &s.hub->public_addresses.here;
+    assert_int_equal(hub_public_parse(&here->items[0], "203.0.113.8", 51820, NULL), 0);
+    assert_true(is_refreshed(&s));
+    assert_false(is_refreshed(&s));
+    assert_int_equal(hub_public_parse(&here->items[0], "203.0.113.8:51821", 51820, NULL), 0);
+    assert_true(is_refreshed(&s));
+    assert_int_equal(hub_public_parse(&here->items[1], "203.0.113.9", 51820, NULL), 0);
+    here->n = 2;
+    assert_true(is_refreshed(&s));
+    assert_int_equal(hub_public_parse(&here->items[1], "203.0.113.10", 51820, NULL), 0);
+    assert_true(is_refreshed(&s));
+    be_found(&here->items[0], "hub.example.org:51821");
+    assert_true(is_refreshed(&s));
+    assert_false(is_refreshed(&s));
+    be_found(&here->items[0], "hub.example.net:51821");
+    assert_true(is_refreshed(&s));
+    s.hub->networks.api_port = 9443;
+    assert_true(is_refreshed(&s));
+    s.hub->networks.tls_pin = &pin;
+    assert_true(is_refreshed(&s));
+    assert_false(is_refreshed(&s));
+    told = sample_hub_node(&s, "hub")->spec.hub;
+    assert_memory_equal(&told->tls_pin, &pin, sizeof(pin));
+    assert_int_equal(told->n_names, 1);
+    assert_string_equal(told->names[0], "hub.example.net:51821");
+    assert_int_equal(told->n_endpoints, 2);
+    assert_int_equal(told->api_port, 9443);
+    s.hub->networks.tls_pin = NULL;
+    assert_true(is_refreshed(&s));
+    assert_false(sample_hub_node(&s, "hub")->spec.hub->has_tls_pin);
+    sample_hub_end(&s);
+}
+
+/* What the store does not take is known, and said, unless somebody else has changed the node. */
+static void test_a_refresh_that_fails(void **state)
+{
+    struct err e = ERR_NULL;
+    struct captured_log log;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    log_init("hub", LOG_LEVEL_WARNING);
+    sample_hub_node(&s, "hub")->spec.meta.resource_version--;
+    s.hub->networks.api_port = 9443;
+    log = captured_log_begin();
+    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
+    store_wait(s.hub->store);
+    captured_log_end(&log, "");
+    assert_int_not_equal(sample_hub_node(&s, "hub")->spec.hub->api_port, 9443);
+    sample_hub_node(&s, "hub")->spec.meta.resource_version++;
+    assert_true(is_refreshed(&s));
+    sample_hub_end(&s);
+}
+
 /* ---- networks of other hubs ------------------------------------------------------------------ */
 
 static void put(
@@ -188,19 +425,41 @@ static void put(
     store_wait(s->hub->store);
 }
 
-/* Another hub of the store, "far", has made the network "lab", and three nodes are in it. */
-static const struct model_network *make_far_network(struct sample_hub *s)
+/* This hub's key in the network "lab" is that of its first network. */
+static void link_key(const struct sample_hub *s)
 {
+    char from[128];
+    char to[128];
+
+    (void)snprintf(from, sizeof(from), "%s/keys/default.key", s->dir);
+    (void)snprintf(to, sizeof(to), "%s/keys/lab.key", s->dir);
+    assert_int_equal(link(from, to), 0);
+}
+
+/* A hub of the store has made the network "lab", and three nodes are in it. */
+static const struct model_network *make_network_of(struct sample_hub *s, const char *hub)
+{
+    bool is_own = strcmp(hub, s->hub->model.self) == 0;
     struct network_maker maker = {.key = {{3}}};
     struct network spec = model_find_network(&s->hub->model, "default")->spec;
 
-    (void)snprintf(maker.name, sizeof(maker.name), "far");
+    if (is_own) {
+        link_key(s);
+        maker.key = sample_hub_network(s)->public;
+    }
+    (void)snprintf(maker.name, sizeof(maker.name), "%s", hub);
     (void)snprintf(spec.meta.name, sizeof(spec.meta.name), "lab");
     assert_int_equal(ip_prefix_parse(&spec.cidr4, "10.61.0.0/16", NULL), 0);
     assert_int_equal(ip_prefix_parse(&spec.cidr6, "fd61::/64", NULL), 0);
     put(s, RECORD_NETWORK, "lab", "", record_network_encode(&spec, &maker));
     put(s, RECORD_IPAM, "lab", "", record_ipam_encode(5, 4));
     return model_find_network(&s->hub->model, "lab");
+}
+
+/* Another hub, that is. */
+static const struct model_network *make_far_network(struct sample_hub *s)
+{
+    return make_network_of(s, "far");
 }
 
 /* As the loop does each second, until it has joined or not. */
@@ -247,22 +506,33 @@ static void test_a_network_is_joined(void **state)
 
 static void expect_no_joining(struct sample_hub *s, const char *words)
 {
+    struct networks *n = &s->hub->networks;
+    struct captured_log log = captured_log_begin();
+    nsec_t since = clock_now();
+    char line[640];
+
     join(s);
+    /* It is said once. */
+    join(s);
+    (void)snprintf(line, sizeof(line), "error: hub: %s\n", words);
+    captured_log_end(&log, line);
     assert_null(model_find_network(&s->hub->model, "lab")->own);
-    if (!strstr(err_text(&s->hub->networks.join_failure), words))
-        fail_msg("%s", err_text(&s->hub->networks.join_failure));
-    assert_true(s->hub->networks.join_at > clock_now());
+    assert_string_equal(err_text(&n->join_failure), words);
+    assert_string_equal(n->adding, "");
+    assert_in_range(n->join_at, since + 5 * NSEC_PER_SEC, clock_now() + 5 * NSEC_PER_SEC);
     /* Not before the pause is over. */
-    assert_false(networks_join(&s->hub->networks, clock_now()));
+    n->join_failure = (struct err)ERR_NULL;
+    assert_false(networks_join(n, n->join_at - 1));
+    assert_int_equal(n->join_failure.code, 0);
 }
 
-static void put_node(struct sample_hub *s, const char *name, unsigned number, bool is_hub)
+static void put_node_with(struct sample_hub *s, const char *name, unsigned number, bool is_hub,
+    const struct x25519_public *key)
 {
     static const struct token_hash none;
     struct node_hub places = {.n_endpoints = 1, .api_port = 8443};
     const struct model_network *net = model_find_network(&s->hub->model, "lab");
-    struct node node = {
-        .key = {{9, (uint8_t)number, (uint8_t)(number >> 8)}}, .hub = is_hub ? &places : NULL};
+    struct node node = {.key = *key, .hub = is_hub ? &places : NULL};
 
     assert_int_equal(endpoint_parse(&places.endpoints[0], "203.0.113.9:51820", NULL), 0);
     (void)snprintf(node.meta.name, sizeof(node.meta.name), "%s", name);
@@ -273,10 +543,18 @@ static void put_node(struct sample_hub *s, const char *name, unsigned number, bo
     assert_non_null(model_find_node(net, name));
 }
 
+static void put_node(struct sample_hub *s, const char *name, unsigned number, bool is_hub)
+{
+    const struct x25519_public key = {{9, (uint8_t)number, (uint8_t)(number >> 8)}};
+
+    put_node_with(s, name, number, is_hub, &key);
+}
+
 /* Another node has this hub's name; as many hubs as may be are there; the key's file is none. */
 static void test_a_network_that_cannot_be_joined(void **state)
 {
     char path[128];
+    char words[512];
     struct sample_hub s;
     FILE *f;
 
@@ -294,19 +572,117 @@ static void test_a_network_that_cannot_be_joined(void **state)
         (void)snprintf(name, sizeof(name), "far-%u", i);
         put_node(&s, name, 30 + i, true);
     }
-    expect_no_joining(&s, "hubs, and no more fit");
+    expect_no_joining(&s, "network \"lab\" has 16 hubs, and no more fit");
     assert_int_equal(ask(&s, "DELETE", "/v1/networks/lab/nodes/far-0", NULL), 204);
     (void)snprintf(path, sizeof(path), "%s/keys/lab.key", s.dir);
     f = fopen(path, "we");
     assert_non_null(f);
     (void)fputs("no key", f);
     (void)fclose(f);
-    expect_no_joining(&s, "is no key: put a copy in its place");
+    (void)snprintf(words, sizeof(words),
+        "\"%s\", the key of hub \"hub\" in network \"lab\", is no key: put a copy in its place, or "
+        "remove it, and the hub makes another one",
+        path);
+    expect_no_joining(&s, words);
     assert_int_equal(unlink(path), 0);
     join(&s);
     assert_non_null(model_find_network(&s.hub->model, "lab")->own);
     assert_int_equal(s.hub->networks.join_failure.code, 0);
     assert_string_equal(s.hub->networks.adding, "");
+    sample_hub_end(&s);
+}
+
+/* The hub had another name when it joined first. */
+static void test_a_key_that_another_node_has(void **state)
+{
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    (void)make_far_network(&s);
+    link_key(&s);
+    put_node_with(&s, "former", 30, true, &sample_hub_network(&s)->public);
+    expect_no_joining(&s, "this hub's key in network \"lab\" is that of node \"former\": start it "
+                          "with --name former, "
+                          "as before");
+    sample_hub_end(&s);
+}
+
+static void expect_number(struct sample_hub *s, const char *address, unsigned next, unsigned high)
+{
+    const struct model_network *net = model_find_network(&s->hub->model, "lab");
+    char text[IP_ADDR_TEXT_MAX];
+
+    assert_non_null(net->own);
+    assert_string_equal(ip_addr_format(&net->own->spec.address4, text), address);
+    assert_int_equal(net->ipam.next, next);
+    assert_int_equal(net->ipam.high, high);
+}
+
+/* Who has made the network has its first address, unless somebody else has it by now. */
+static void test_the_maker_comes_back(void **state)
+{
+    for (unsigned is_taken = 0; is_taken < 2; is_taken++) {
+        struct sample_hub s;
+
+        sample_hub_begin(&s);
+        (void)make_network_of(&s, s.hub->model.self);
+        if (is_taken)
+            put_node(&s, "first", IPAM_HUB, false);
+        join(&s);
+        if (is_taken)
+            expect_number(&s, "10.61.0.5", 6, 5);
+        else
+            expect_number(&s, "10.61.0.1", 5, 4);
+        sample_hub_end(&s);
+    }
+}
+
+/* Before anybody is served there is no pause, and the key is there at once. */
+static void test_joining_at_the_start(void **state)
+{
+    struct networks *n;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    n = &s.hub->networks;
+    (void)make_far_network(&s);
+    n->is_serving = false;
+    n->join_at = clock_now() + 60 * NSEC_PER_SEC;
+    (void)networks_join(n, clock_now());
+    assert_true(has_key(&s, "lab"));
+    store_wait(s.hub->store);
+    expect_number(&s, "10.61.0.5", 6, 5);
+    n->is_serving = true;
+    sample_hub_end(&s);
+}
+
+/* One after the other, and not one that is going. */
+static void test_which_network_is_joined(void **state)
+{
+    struct model_network *net;
+    struct networks *n;
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    n = &s.hub->networks;
+    net = (struct model_network *)make_far_network(&s);
+    net->leaving = MODEL_NETWORK_REMOVED;
+    assert_false(networks_join(n, clock_now()));
+    net->leaving = NULL;
+    net->is_retired = true;
+    assert_false(networks_join(n, clock_now()));
+    net->is_retired = false;
+    (void)snprintf(n->adding, sizeof(n->adding), "third");
+    assert_false(networks_join(n, clock_now()));
+    assert_string_equal(n->adding, "third");
+    n->adding[0] = '\0';
+    assert_true(networks_join(n, clock_now()));
+    assert_string_equal(n->adding, "lab");
+    join(&s);
+    while (n->adding[0])
+        (void)uv_run(&s.loop, UV_RUN_ONCE);
+    assert_non_null(net->own);
+    assert_false(networks_join(n, clock_now()));
     sample_hub_end(&s);
 }
 
@@ -361,6 +737,7 @@ static void test_all_of_a_network_goes(void **state)
     audit_act(&s.hub->audit, "admin:ci", &(struct ip_addr){{0}});
     assert_int_equal(networks_remove(&s.hub->networks, net, on_removed, &r, &e), 0);
     assert_int_equal(networks_remove(&s.hub->networks, net, on_removed, &r, &e), -EAGAIN);
+    assert_string_equal(err_text(&e), "network \"lab\" is being removed already");
     assert_string_equal(s.hub->audit.by.actor, "admin:ci");
     audit_act_hub(&s.hub->audit);
     store_wait(s.hub->store);
@@ -447,23 +824,31 @@ static void test_refresh_keeps_the_rest(void **state)
 /* A network whose record cannot be understood is there all the same. */
 static void test_a_damaged_network_is_there(void **state)
 {
+    const struct network wanted = {.meta.name = "other", .mtu = NETWORK_MTU_DEFAULT};
+    struct err outcome = ERR_NULL;
+    struct err e = ERR_NULL;
     struct sample_hub s;
 
     sample_hub_begin(&s);
     put(&s, RECORD_NETWORK, "other", "", strdup("{\"x\":"));
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 409);
+    assert_int_equal(networks_add(&s.hub->networks, &wanted, on_added, &outcome, &e), 1);
+    assert_string_equal(err_text(&e),
+        "there is a network \"other\" on this hub already, whose record is damaged and set aside");
+    assert_false(has_key(&s, "other"));
     sample_hub_end(&s);
 }
 
 /* Blocks that nobody gives are made up: IPv4's is always the same one, IPv6's never. */
 static void test_blocks(void **state)
 {
+    char block[IP_PREFIX_TEXT_MAX];
     const struct model_network *a;
     struct sample_hub s;
 
     sample_hub_begin(&s);
     a = sample_hub_network(&s);
-    assert_int_equal(a->spec.cidr4.len, 16);
+    assert_string_equal(ip_prefix_format(&a->spec.cidr4, block), "10.77.0.0/16");
     assert_int_equal(a->spec.cidr6.len, 64);
     assert_int_equal(a->spec.cidr6.addr.b[0], 0xfd);
     assert_int_equal(a->ipam.next, IPAM_HUB + 1);
@@ -489,9 +874,19 @@ int main(void)
         cmocka_unit_test(test_one_at_a_time),
         cmocka_unit_test(test_keys_are_held),
         cmocka_unit_test(test_held_key_is_anothers),
+        cmocka_unit_test(test_held_key_is_of_one_that_is_made),
+        cmocka_unit_test(test_what_cannot_be_added),
+        cmocka_unit_test(test_a_network_is_taken_back),
+        cmocka_unit_test(test_a_network_that_is_set_aside_at_once),
         cmocka_unit_test(test_refresh),
+        cmocka_unit_test(test_each_change_is_refreshed),
+        cmocka_unit_test(test_a_refresh_that_fails),
         cmocka_unit_test(test_a_network_is_joined),
         cmocka_unit_test(test_a_network_that_cannot_be_joined),
+        cmocka_unit_test(test_a_key_that_another_node_has),
+        cmocka_unit_test(test_the_maker_comes_back),
+        cmocka_unit_test(test_joining_at_the_start),
+        cmocka_unit_test(test_which_network_is_joined),
         cmocka_unit_test(test_all_of_a_network_goes),
         cmocka_unit_test(test_a_store_that_loses),
         cmocka_unit_test(test_refresh_keeps_the_rest),

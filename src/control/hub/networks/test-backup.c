@@ -147,6 +147,159 @@ static void test_a_hub_goes_on_from_a_copy(void **state)
     }
 }
 
+/* A file of any length, byte for byte; one that is a link is not followed. */
+static void test_files_that_are_long_or_links(void **state)
+{
+    struct err e = ERR_NULL;
+    char path[256];
+    char words[512];
+    char *text = malloc(200001);
+    char *copy = calloc(1, 200002);
+    FILE *f;
+
+    assert_non_null(text);
+    assert_non_null(copy);
+    for (size_t i = 0; i < 200000; i++)
+        text[i] = (char)('a' + i % 23);
+    text[200000] = '\0';
+    write_file(hub.dir, "tls.crt", text);
+    /* What a hub has left that ended while it made one. */
+    (void)snprintf(path, sizeof(path), "%s/backup.new", hub.dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_file(path, "hub.db", "half");
+    make_copy();
+    (void)snprintf(path, sizeof(path), "%s/tls.crt", copied);
+    f = fopen(path, "re");
+    assert_non_null(f);
+    assert_int_equal(fread(copy, 1, 200001, f), 200000);
+    (void)fclose(f);
+    assert_memory_equal(copy, text, 200000);
+    sample_hub_close(&hub);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("tls.key", path), 0);
+    (void)snprintf(elsewhere, sizeof(elsewhere), "%s/second", hub.dir);
+    assert_int_equal(backup_copy(copied, elsewhere, &e), -ELOOP);
+    (void)snprintf(words, sizeof(words), "\"%s\" cannot be read: %s", path, strerror(ELOOP));
+    assert_string_equal(err_text(&e), words);
+    assert_false(is_there(elsewhere, ""));
+    free(text);
+    free(copy);
+}
+
+static void test_a_copy_without_the_folder_of_keys(void **state)
+{
+    struct err e = ERR_NULL;
+    char words[512];
+
+    make_copy();
+    sample_hub_close(&hub);
+    (void)snprintf(elsewhere, sizeof(elsewhere), "%s/bare", hub.dir);
+    assert_int_equal(mkdir(elsewhere, 0700), 0);
+    write_file(elsewhere, "hub.db", "x");
+    write_file(elsewhere, "tls.key", "x");
+    (void)snprintf(copied, sizeof(copied), "%s/second", hub.dir);
+    assert_int_equal(backup_copy(elsewhere, copied, &e), -ENOENT);
+    (void)snprintf(
+        words, sizeof(words), "\"%s/keys\" cannot be read: %s", elsewhere, strerror(ENOENT));
+    assert_string_equal(err_text(&e), words);
+    assert_false(is_there(copied, ""));
+    /* Nor without a folder to lie in. */
+    (void)snprintf(copied, sizeof(copied), "%s/no/where", hub.dir);
+    assert_int_equal(backup_copy(elsewhere, copied, &e), -ENOENT);
+    (void)snprintf(words, sizeof(words), "\"%s\" cannot be made: %s", copied, strerror(ENOENT));
+    assert_string_equal(err_text(&e), words);
+}
+
+/* What is no part of a copy lies where the copy is to go: it stays, and the rest is taken away. */
+static void test_a_place_that_cannot_be_taken(void **state)
+{
+    json_t *answer = NULL;
+
+    make_copy();
+    write_file(copied, "notes", "mine");
+    hub.may_fail = true;
+    assert_true(
+        sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "POST", "/v1/backup", NULL, &answer) >= 500);
+    json_decref(answer);
+    assert_true(is_there(copied, "notes"));
+    assert_false(is_there(hub.dir, "backup.new"));
+    assert_null(hub.hub->networks.held_keys);
+    assert_true(is_there(hub.dir, "keys/default.key"));
+    sample_hub_close(&hub);
+}
+
+/* A path of exactly that length below the test's folder. */
+static void make_path(char ret[static 600], size_t len)
+{
+    size_t n = (size_t)snprintf(ret, 600, "%s", hub.dir);
+
+    for (size_t i = 0; n < len; i++, n++)
+        ret[n] = i % 100 == 0 && n + 2 < len ? '/' : 'p';
+    ret[n] = '\0';
+}
+
+/* The last length that fits, and the first that does not. */
+static void test_long_paths(void **state)
+{
+    static const char *const one[] = {"--verbose"};
+    struct str keyless = STR_NULL;
+    struct err e = ERR_NULL;
+    char former[512] = "x";
+    char path[600];
+    char words[512];
+
+    make_copy();
+    sample_hub_close(&hub);
+    make_path(path, 511 - strlen("/options.json"));
+    assert_int_equal(backup_keep_options(path, one, 1, &e), -ENOENT);
+    make_path(path, 512 - strlen("/options.json"));
+    assert_int_equal(backup_keep_options(path, one, 1, &e), -ENAMETOOLONG);
+    (void)snprintf(words, sizeof(words), "the path \"%.200s\" is too long", path);
+    assert_string_equal(err_text(&e), words);
+    make_path(path, 480 - strlen(".restore"));
+    e = (struct err)ERR_NULL;
+    assert_int_equal(backup_restore(copied, path, former, &keyless, &e), -ENAMETOOLONG);
+    assert_string_equal(err_text(&e), words);
+    make_path(path, 480 - strlen(".restore") - 1);
+    assert_int_equal(backup_restore(copied, path, former, &keyless, &e), 0);
+    assert_string_equal(former, "");
+    assert_string_equal(str_text(&keyless), "");
+    str_deinit(&keyless);
+}
+
+/* Whoever had the former state has the new one: all of it. */
+static void test_the_owner_of_what_was_there(void **state)
+{
+    static const char *const names[] = {"", "hub.db", "tls.key", "keys", "keys/default.key"};
+    struct err e = ERR_NULL;
+    char former[512] = "";
+    char keyless[128];
+    char path[256];
+    struct stat st;
+
+    make_copy();
+    sample_hub_close(&hub);
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(restore(keyless, former, &e), 0);
+    assert_int_equal(chown(elsewhere, 1234, 1235), 0);
+    /* A damaged database is nobody's. */
+    write_file(elsewhere, "hub.db", "no database, however long it is; no database, however long");
+    assert_int_equal(restore(keyless, former, &e), 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", elsewhere, names[i]);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_uid, 1234);
+        assert_int_equal(st.st_gid, 1235);
+    }
+    /* Where none was, it stays with who restores. */
+    (void)snprintf(elsewhere, sizeof(elsewhere), "%s/a/c", hub.dir);
+    assert_int_equal(restore(keyless, former, &e), 0);
+    assert_int_equal(stat(elsewhere, &st), 0);
+    assert_int_equal(st.st_uid, 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+}
+
 /* What was there is kept beside it. */
 static void test_what_was_there(void **state)
 {
@@ -173,6 +326,7 @@ static void test_what_was_there(void **state)
 static void test_what_is_no_copy(void **state)
 {
     struct err e = ERR_NULL;
+    char words[512];
     char former[512] = "x";
     char keyless[128];
     char path[256];
@@ -182,18 +336,29 @@ static void test_what_is_no_copy(void **state)
     (void)snprintf(path, sizeof(path), "%s/tls.key", copied);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(restore(keyless, former, &e), -ENOENT);
-    assert_non_null(strstr(err_text(&e), "has no tls.key: it is no copy of a hub's state"));
+    (void)snprintf(
+        words, sizeof(words), "\"%s\" has no tls.key: it is no copy of a hub's state", copied);
+    assert_string_equal(err_text(&e), words);
     assert_false(is_there(elsewhere, ""));
     assert_false(is_there(hub.dir, "a/b/state.restore"));
     write_file(copied, "tls.key", "x");
     write_file(copied, "hub.db", "no database, however long it is; no database, however long");
     assert_int_equal(restore(keyless, former, &e), -EUCLEAN);
-    assert_non_null(strstr(err_text(&e), "take another copy; nothing has changed"));
+    (void)snprintf(words, sizeof(words),
+        "\"%s/hub.db\" is damaged, or is not the database of a hub: take another copy; nothing has "
+        "changed",
+        copied);
+    assert_string_equal(err_text(&e), words);
     assert_false(is_there(elsewhere, ""));
+    assert_false(is_there(hub.dir, "a/b/state.restore"));
     assert_string_equal(former, "x");
     /* There has to be something at all. */
     (void)snprintf(copied, sizeof(copied), "%s/nothing", hub.dir);
-    assert_true(restore(keyless, former, &e) < 0);
+    assert_int_equal(restore(keyless, former, &e), -ENOENT);
+    (void)snprintf(
+        words, sizeof(words), "\"%s\" has no hub.db: it is no copy of a hub's state", copied);
+    assert_string_equal(err_text(&e), words);
+    assert_string_equal(former, "x");
 }
 
 /* A copy that was carried without its keys, or with something else in their place. */
@@ -261,6 +426,9 @@ static void test_options(void **state)
     static const char *const one[] = {"--verbose"};
     struct str words = STR_NULL;
     struct err e = ERR_NULL;
+    struct stat st;
+    char path[256];
+    char kept[256];
 
     sample_hub_close(&hub);
     backup_read_options("/nonexistent", &words);
@@ -268,7 +436,17 @@ static void test_options(void **state)
     assert_int_equal(backup_keep_options(hub.dir, one, 1, &e), 0);
     backup_read_options(hub.dir, &words);
     assert_string_equal(str_text(&words), " --verbose");
+    /* The same ones are not written again: the file stays, and others put one in its place. */
+    (void)snprintf(path, sizeof(path), "%s/options.json", hub.dir);
+    (void)snprintf(kept, sizeof(kept), "%s/kept", hub.dir);
+    assert_int_equal(link(path, kept), 0);
+    assert_int_equal(backup_keep_options(hub.dir, one, 1, &e), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_nlink, 2);
+    assert_int_equal(st.st_mode & 0777, 0600);
     assert_int_equal(backup_keep_options(hub.dir, NULL, 0, &e), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_nlink, 1);
     str_deinit(&words);
     backup_read_options(hub.dir, &words);
     assert_string_equal(str_text(&words), "");
@@ -285,6 +463,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_keys_that_are_missing, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_hub_that_runs, enter, leave),
         cmocka_unit_test_setup_teardown(test_copies_of_copies, enter, leave),
+        cmocka_unit_test_setup_teardown(test_files_that_are_long_or_links, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_copy_without_the_folder_of_keys, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_place_that_cannot_be_taken, enter, leave),
+        cmocka_unit_test_setup_teardown(test_long_paths, enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_owner_of_what_was_there, enter, leave),
         cmocka_unit_test_setup_teardown(test_options, enter, leave),
     };
 

@@ -14,10 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <errno.h>
 
 #include "base/err.h"
 #include "os/clock.h"
+#include "os/log.h"
 #include "store/store.h"
+#include "test/support/captured_log.h"
 #include "test/support/sample_hub.h"
 #include "test/support/store_now.h"
 
@@ -103,6 +106,40 @@ static void test_a_removed_node_is_kept_for_a_while(void **state)
     assert_true(clock_now() - since >= 700 * NSEC_PER_MSEC);
 }
 
+/* Each for as long, whichever goes first. */
+static void test_two_that_are_removed_one_after_the_other(void **state)
+{
+    const struct model_node *bb;
+    nsec_t since = clock_now();
+
+    sample_hub_add_node(&s, "aa");
+    sample_hub_add_node(&s, "bb");
+    bb = sample_hub_node(&s, "bb");
+    assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/aa", NULL), 204);
+    assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/bb", NULL), 204);
+    assert_in_range(
+        bb->served->reap_at, since + 700 * NSEC_PER_MSEC, clock_now() + 700 * NSEC_PER_MSEC);
+    bb->served->reap_at += 300 * NSEC_PER_MSEC;
+    (void)wait_until_empty(&network()->removed, 10 * NSEC_PER_SEC);
+    assert_true(list_is_empty(&network()->removed));
+    assert_true(clock_now() - since >= 1000 * NSEC_PER_MSEC);
+}
+
+/* What an administrator has asked for is said once, by who was asked. */
+static void test_what_is_said_of_a_removed_node(void **state)
+{
+    struct captured_log log;
+
+    sample_hub_add_node(&s, "aa");
+    put("report/default/aa", NULL);
+    log_init("hub", LOG_LEVEL_INFO);
+    log = captured_log_begin();
+    assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/aa", NULL), 204);
+    captured_log_end(&log,
+        "info: hub: node \"aa\" of network \"default\" is removed: an administrator has removed "
+        "it\n");
+}
+
 /* The data half knows a key or an address but once. */
 static void test_a_node_with_the_key_of_a_former_one(void **state)
 {
@@ -153,6 +190,8 @@ static void turn_edge_off(const char *a, const char *b)
 /* What the store still has of a node would be the next one's of its name. */
 static void test_what_is_left_of_a_node_is_deleted(void **state)
 {
+    struct captured_log log;
+
     sample_hub_add_node(&s, "aa");
     sample_hub_add_node(&s, "bb");
     sample_hub_add_node(&s, "cc");
@@ -161,8 +200,12 @@ static void test_what_is_left_of_a_node_is_deleted(void **state)
     put("report/default/aa", "{}");
     assert_int_equal(count_records("edge/default/"), 2);
     /* Another hub has deleted the node alone. */
+    log_init("hub", LOG_LEVEL_INFO);
+    log = captured_log_begin();
     put("node/default/aa", NULL);
     store_wait(s.hub->store);
+    captured_log_end(&log,
+        "info: hub: node \"aa\" of network \"default\" is removed: it was away for too long\n");
     assert_true(is_removed("aa"));
     assert_int_equal(count_records("report/default/aa"), 0);
     assert_int_equal(count_records("edge/default/aa--bb"), 0);
@@ -217,6 +260,70 @@ static void test_a_report_is_told_to_others(void **state)
     sample_hub_compare(&s);
 }
 
+/* Both ends of an edge hear that it is off, and that it is on again; others hear it later. */
+static void test_an_edge_is_told_to_its_ends(void **state)
+{
+    size_t before[2];
+
+    sample_hub_add_node(&s, "aa");
+    sample_hub_add_node(&s, "bb");
+    sample_hub_listen(&s, sample_hub_node(&s, "aa"));
+    sample_hub_listen(&s, sample_hub_node(&s, "bb"));
+    sample_hub_hear(&s);
+    for (unsigned i = 0; i < 2; i++)
+        before[i] = s.ears[i].n_events;
+    turn_edge_off("aa", "bb");
+    sample_hub_hear(&s);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(s.ears[i].n_events > before[i]);
+    sample_hub_compare(&s);
+    assert_int_equal(ask("DELETE", "/v1/networks/default/objects/MeshEdge/aa--bb", NULL), 204);
+    sample_hub_hear(&s);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(s.ears[i].n_events > before[i] + 1);
+    sample_hub_compare(&s);
+}
+
+/* A change of the network all its members hear. */
+static void test_a_network_that_changes(void **state)
+{
+    json_t *net = NULL;
+    size_t before;
+    char *text;
+
+    sample_hub_add_node(&s, "aa");
+    sample_hub_listen(&s, sample_hub_node(&s, "aa"));
+    sample_hub_hear(&s);
+    before = s.ears[0].n_events;
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET",
+                         "/v1/networks/default/objects/Network/default", NULL, &net),
+        200);
+    json_object_set_new(json_object_get(net, "spec"), "mtu", json_integer(1300));
+    text = json_dumps(net, 0);
+    assert_int_equal(ask("PUT", "/v1/networks/default/objects/Network/default", text), 200);
+    free(text);
+    json_decref(net);
+    sample_hub_wait(&s, 3);
+    sample_hub_hear(&s);
+    assert_true(s.ears[0].n_events > before);
+    sample_hub_compare(&s);
+}
+
+/* A record that is set aside is named; what else stops the hub is said as it is. */
+static void test_what_is_set_aside_is_said(void **state)
+{
+    const struct model_listener *told = &s.hub->model.listener;
+    struct captured_log log = captured_log_begin();
+    struct err e = ERR_NULL;
+
+    (void)err_set(&e, -EIO, "the store is gone");
+    told->broken(told->ctx, "node/default/aa", &e);
+    told->broken(told->ctx, "", &e);
+    captured_log_end(&log,
+        "error: hub: the record \"node/default/aa\" is set aside and left as it is (see "
+        "weft-hub(8)): the store is gone\nerror: hub: the store is gone\n");
+}
+
 /* ---- networks -------------------------------------------------------------------------------- */
 
 static void make_network(const char *name)
@@ -232,6 +339,9 @@ static void test_a_removed_network_is_kept_for_a_while(void **state)
     nsec_t since = clock_now();
 
     make_network("second");
+    assert_true(model_find_network(&s.hub->model, "second")->served->is_up);
+    assert_string_equal(
+        model_find_network(&s.hub->model, "second")->served->interface, "wt-second");
     assert_int_equal(ask("DELETE", "/v1/networks/second", NULL), 204);
     assert_null(model_find_network(&s.hub->model, "second"));
     assert_false(list_is_empty(&s.hub->model.removed));
@@ -276,6 +386,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(test_a_removed_node_is_kept_for_a_while),
+        TEST(test_two_that_are_removed_one_after_the_other),
+        TEST(test_what_is_said_of_a_removed_node),
         TEST(test_a_node_with_the_key_of_a_former_one),
         TEST(test_a_node_with_another_key),
         TEST(test_a_removed_node_is_told),
@@ -284,6 +396,9 @@ int main(void)
         TEST(test_another_node_is_removed),
         TEST(test_a_node_that_comes_is_told_to_others),
         TEST(test_a_report_is_told_to_others),
+        TEST(test_an_edge_is_told_to_its_ends),
+        TEST(test_a_network_that_changes),
+        TEST(test_what_is_set_aside_is_said),
         TEST(test_a_removed_network_is_kept_for_a_while),
         TEST(test_a_network_of_the_same_name),
         TEST(test_a_network_of_another_name),

@@ -30,6 +30,8 @@
 #include "hub/networks/networks.h"
 #include "net/netlink/rtnl.h"
 #include "net/socket/unix_socket.h"
+#include "os/log.h"
+#include "test/support/captured_log.h"
 #include "test/support/netns.h"
 
 static struct world {
@@ -48,8 +50,10 @@ static struct world {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* It may be told twice. */
 static void on_end(uv_async_t *end)
 {
+    hub_stop(w.hub);
     hub_stop(w.hub);
     uv_close((uv_handle_t *)end, NULL);
 }
@@ -224,16 +228,100 @@ static void test_a_first_network_as_it_is_asked_for(void **state)
     assert_string_equal(block_of_first(), "10.99.0.0/16");
 }
 
-/* What is asked for the first start changes nothing later. */
+/* A start, what it warns of, and the networks that there are then. */
+static void expect_start(
+    const char *network, const char *cidr4, const char *warnings, const char *expected)
+{
+    struct captured_log log;
+
+    log_init("hub", LOG_LEVEL_WARNING);
+    log = captured_log_begin();
+    start_well(network, cidr4);
+    captured_log_end(&log, warnings);
+    stop();
+    assert_string_equal(networks(), expected);
+    w.hub = hub_free(w.hub);
+}
+
+/* What is asked for the first start changes nothing later, and that is said. */
 static void test_a_second_start_makes_no_network(void **state)
 {
     (void)netns_need(state);
-    start_well("lab", "10.99.0.0/16");
-    end();
-    start_well("other", "10.98.0.0/16");
+    expect_start("lab", "10.99.0.0/16", "", "lab ");
+    expect_start("lab", "10.99.0.0/16", "", "lab ");
+    expect_start("lab", NULL, "", "lab ");
+    expect_start(NULL, "10.98.0.0/16", "", "lab ");
+    expect_start("other", "10.98.0.0/16",
+        "warning: hub: --network other is for the first start only, and this hub has other "
+        "networks already: \"weft network add other\" makes it\n",
+        "lab ");
+    expect_start("lab", "10.98.0.0/16",
+        "warning: hub: --cidr4 10.98.0.0/16 is for the first start only: network \"lab\" has "
+        "10.99.0.0/16 already, for good\n",
+        "lab ");
+    start_well(NULL, NULL);
     stop();
-    assert_string_equal(networks(), "lab ");
     assert_string_equal(block_of_first(), "10.99.0.0/16");
+}
+
+/* Its one network is set aside, and none is made in its place. */
+static void test_a_start_without_the_networks_key(void **state)
+{
+    char warnings[640];
+    char path[128];
+
+    (void)netns_need(state);
+    expect_start(NULL, NULL, "", "default ");
+    (void)snprintf(path, sizeof(path), "%s/keys/default.key", w.dir);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(warnings, sizeof(warnings),
+        "error: hub: the record \"network/default\" is set aside and left as it is (see "
+        "weft-hub(8)): \"%s\", the key of hub \"hub\" in network \"default\", is missing: put a "
+        "copy in its place, or, if that is another hub, give this one another name (--name)\n",
+        path);
+    expect_start(NULL, NULL, warnings, "");
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+/* By another name it is another hub, whose key that is not. */
+static void test_a_start_by_another_name(void **state)
+{
+    (void)netns_need(state);
+    w.config.name = "one";
+    expect_start(NULL, NULL, "", "default ");
+    w.config.name = "two";
+    assert_int_equal(start(NULL, NULL), -EEXIST);
+    assert_string_equal(err_text(&w.e),
+        "this hub's key in network \"default\" is that of node \"one\": start it with --name one, "
+        "as before");
+    w.config.name = "one";
+    expect_start(NULL, NULL, "", "default ");
+}
+
+/* What its own node says of it is what it is now. */
+static void test_what_its_node_says(void **state)
+{
+    struct err e = ERR_NULL;
+    const struct node *node;
+    char pin[HUB_PIN_TEXT_MAX];
+    char text[HUB_PIN_TEXT_MAX];
+
+    (void)netns_need(state);
+    expect_start(NULL, NULL, "", "default ");
+    assert_int_equal(
+        hub_public_parse(&w.config.public_addresses.items[0], "192.0.2.2", 51820, NULL), 0);
+    start_well(NULL, NULL);
+    stop();
+    assert_int_equal(hub_failure(w.hub, &e), 0);
+    node = &hub_next_network(w.hub, NULL)->own->spec;
+    assert_string_equal(node->meta.name, "hub");
+    assert_int_equal(node->hub->n_endpoints, 1);
+    assert_true(ip_addr_equal(
+        &node->hub->endpoints[0].addr, &w.config.public_addresses.items[0].at[0].addr));
+    assert_int_equal(node->hub->api_port, hub_api_port(w.hub));
+    assert_true(node->hub->has_tls_pin);
+    base64_encode(node->hub->tls_pin.b, sizeof(node->hub->tls_pin.b), pin);
+    assert_string_equal(hub_pin(w.hub, text), pin);
 }
 
 static void test_a_first_network_that_cannot_be(void **state)
@@ -437,6 +525,9 @@ int main(int argc, char *argv[])
         TEST(test_its_first_network),
         TEST(test_a_first_network_as_it_is_asked_for),
         TEST(test_a_second_start_makes_no_network),
+        TEST(test_a_start_without_the_networks_key),
+        TEST(test_a_start_by_another_name),
+        TEST(test_what_its_node_says),
         TEST(test_a_first_network_that_cannot_be),
         TEST(test_networks_in_the_order_of_their_names),
         TEST(test_what_it_makes_in_its_directory),

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "hub/model/ipam.h"
 #include "hub/networks/networks.h"
+#include "hub/traffic/traffic_book.h"
 #include "os/clock.h"
 #include "store/store.h"
 #include "test/support/captured_log.h"
@@ -300,129 +301,27 @@ static void test_a_network_that_is_set_aside_at_once(void **state)
     sample_hub_end(&s);
 }
 
-/* The hub's own nodes say where the hub is reached; they are written only when that changes. */
-static void test_refresh(void **state)
-{
-    struct err e = ERR_NULL;
-    struct model_node *self;
-    struct sample_hub s;
-    uint64_t before;
-
-    sample_hub_begin(&s);
-    self = model_find_node(model_find_network(&s.hub->model, "default"), HUB_NAME_DEFAULT);
-    before = self->spec.meta.resource_version;
-    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
-    store_wait(s.hub->store);
-    assert_int_equal(self->spec.meta.resource_version, before);
-    assert_int_equal(
-        hub_public_parse(&s.hub->public_addresses.here.items[1], "203.0.113.9", 51820, &e), 0);
-    s.hub->public_addresses.here.n = 2;
-    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
-    store_wait(s.hub->store);
-    assert_true(self->spec.meta.resource_version > before);
-    assert_int_equal(self->spec.hub->n_endpoints, 2);
-    sample_hub_end(&s);
-}
-
-/* Refreshes; was the node written anew? */
-static bool is_refreshed(struct sample_hub *s)
-{
-    uint64_t before = sample_hub_node(s, "hub")->spec.meta.resource_version;
-    struct err e = ERR_NULL;
-
-    assert_int_equal(networks_refresh(&s->hub->networks, s->now, &e), 0);
-    store_wait(s->hub->store);
-    assert_int_equal(s->hub->networks.refresh_failure.code, 0);
-    return sample_hub_node(s, "hub")->spec.meta.resource_version > before;
-}
-
-/* A name which the resolver has found. */
-static void be_found(struct hub_public *ret, const char *text)
-{
-    assert_int_equal(hub_public_parse(ret, text, 51820, NULL), 0);
-    assert_int_equal(endpoint_parse(&ret->at[0], "203.0.113.8:51821", NULL), 0);
-    ret->n = 1;
-}
-
-/* Whatever of it is another one is written, once. */
-static void test_each_change_is_refreshed(void **state)
-{
-    static const struct tls_pin pin = {{7}};
-    const struct node_hub *told;
-    struct hub_places *here;
-    struct sample_hub s;
-
-    sample_hub_begin(&s);
-    here = &s.hub->public_addresses.here;
-    assert_int_equal(hub_public_parse(&here->items[0], "203.0.113.8", 51820, NULL), 0);
-    assert_true(is_refreshed(&s));
-    assert_false(is_refreshed(&s));
-    assert_int_equal(hub_public_parse(&here->items[0], "203.0.113.8:51821", 51820, NULL), 0);
-    assert_true(is_refreshed(&s));
-    assert_int_equal(hub_public_parse(&here->items[1], "203.0.113.9", 51820, NULL), 0);
-    here->n = 2;
-    assert_true(is_refreshed(&s));
-    assert_int_equal(hub_public_parse(&here->items[1], "203.0.113.10", 51820, NULL), 0);
-    assert_true(is_refreshed(&s));
-    be_found(&here->items[0], "hub.example.org:51821");
-    assert_true(is_refreshed(&s));
-    assert_false(is_refreshed(&s));
-    be_found(&here->items[0], "hub.example.net:51821");
-    assert_true(is_refreshed(&s));
-    s.hub->networks.api_port = 9443;
-    assert_true(is_refreshed(&s));
-    s.hub->networks.tls_pin = &pin;
-    assert_true(is_refreshed(&s));
-    assert_false(is_refreshed(&s));
-    told = sample_hub_node(&s, "hub")->spec.hub;
-    assert_memory_equal(&told->tls_pin, &pin, sizeof(pin));
-    assert_int_equal(told->n_names, 1);
-    assert_string_equal(told->names[0], "hub.example.net:51821");
-    assert_int_equal(told->n_endpoints, 2);
-    assert_int_equal(told->api_port, 9443);
-    s.hub->networks.tls_pin = NULL;
-    assert_true(is_refreshed(&s));
-    assert_false(sample_hub_node(&s, "hub")->spec.hub->has_tls_pin);
-    sample_hub_end(&s);
-}
-
-/* What the store does not take is known, and said, unless somebody else has changed the node. */
-static void test_a_refresh_that_fails(void **state)
-{
-    struct err e = ERR_NULL;
-    struct captured_log log;
-    struct sample_hub s;
-
-    sample_hub_begin(&s);
-    log_init("hub", LOG_LEVEL_WARNING);
-    sample_hub_node(&s, "hub")->spec.meta.resource_version--;
-    s.hub->networks.api_port = 9443;
-    log = captured_log_begin();
-    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
-    store_wait(s.hub->store);
-    captured_log_end(&log, "");
-    assert_int_not_equal(sample_hub_node(&s, "hub")->spec.hub->api_port, 9443);
-    sample_hub_node(&s, "hub")->spec.meta.resource_version++;
-    assert_true(is_refreshed(&s));
-    sample_hub_end(&s);
-}
-
 /* ---- networks of other hubs ------------------------------------------------------------------ */
 
-static void put(
-    struct sample_hub *s, enum record_kind kind, const char *network, const char *name, char *value)
+/* @value: taken. */
+static void put_key(struct sample_hub *s, const char *key, char *value)
 {
-    char key[RECORD_KEY_MAX];
-    struct store_op op = {.kind = STORE_OP_PUT,
-        .key = record_key(key, kind, network, name),
-        .value = value,
-        .expect = STORE_EXPECT_ANY};
+    struct store_op op = {
+        .kind = STORE_OP_PUT, .key = key, .value = value, .expect = STORE_EXPECT_ANY};
     struct err e = ERR_NULL;
 
     assert_non_null(value);
     assert_int_equal(store_now_commit(s->hub->store, &op, 1, 1, NULL, NULL, &e), 0);
     free(value);
     store_wait(s->hub->store);
+}
+
+static void put(
+    struct sample_hub *s, enum record_kind kind, const char *network, const char *name, char *value)
+{
+    char key[RECORD_KEY_MAX];
+
+    put_key(s, record_key(key, kind, network, name), value);
 }
 
 /* This hub's key in the network "lab" is that of its first network. */
@@ -733,6 +632,8 @@ static void test_all_of_a_network_goes(void **state)
                          "\"nodes\":[\"n1\",\"n2\"],\"path\":\"off\"}}"),
         200);
     put(&s, RECORD_REPORT, "lab", "n1", strdup("{}"));
+    put_key(&s, TRAFFIC_KEY_PREFIX "lab/2026-11-23/hub", strdup("{}"));
+    put_key(&s, TRAFFIC_KEY_PREFIX "lab-of-another/2026-11-23/hub", strdup("{}"));
     /* Who asks for it is named for all of it. */
     audit_act(&s.hub->audit, "admin:ci", &(struct ip_addr){{0}});
     assert_int_equal(networks_remove(&s.hub->networks, net, on_removed, &r, &e), 0);
@@ -748,6 +649,9 @@ static void test_all_of_a_network_goes(void **state)
     assert_int_equal(count_records(&s, "ipam/"), 0);
     assert_int_equal(count_records(&s, "edge/"), 0);
     assert_int_equal(count_records(&s, "report/lab"), 0);
+    assert_int_equal(count_records(&s, TRAFFIC_KEY_PREFIX "lab/"), 0);
+    assert_int_equal(count_records(&s, TRAFFIC_KEY_PREFIX "lab-of-another/"), 1);
+    assert_string_equal(s.hub->audit.by.actor, "hub");
     assert_non_null(sample_hub_node(&s, "lab-of-another"));
     sample_hub_end(&s);
 }
@@ -787,39 +691,8 @@ static void test_a_store_that_loses(void **state)
     assert_true(n_refused > 0);
 }
 
-/* ---- the hub's own node -----------------------------------------------------------------------
+/* ---- what is there, and what is made up -------------------------------------------------------
  */
-
-/* What others have said of it stays when it moves. */
-static void test_refresh_keeps_the_rest(void **state)
-{
-    static const char path[] = "/v1/networks/default/objects/Node/hub";
-    struct err e = ERR_NULL;
-    struct model_node *self;
-    struct sample_hub s;
-    json_t *node = NULL;
-    char *text;
-
-    sample_hub_begin(&s);
-    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET", path, NULL, &node), 200);
-    json_object_set_new(json_object_get(node, "spec"), "labels", json_pack("{s:s}", "k", "v"));
-    text = json_dumps(node, 0);
-    assert_int_equal(ask(&s, "PUT", path, text), 200);
-    free(text);
-    json_decref(node);
-    self = sample_hub_node(&s, "hub");
-    self->spec.hub->rendezvous_epoch = 7;
-    s.hub->networks.api_port = 9443;
-    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
-    store_wait(s.hub->store);
-    self = sample_hub_node(&s, "hub");
-    assert_int_equal(self->spec.hub->api_port, 9443);
-    assert_int_equal(self->spec.hub->rendezvous_epoch, 7);
-    assert_int_equal(self->spec.n_labels, 1);
-    assert_int_equal(self->spec.hub->n_endpoints, 1);
-    assert_true(self->spec.hub->has_tls_pin);
-    sample_hub_end(&s);
-}
 
 /* A network whose record cannot be understood is there all the same. */
 static void test_a_damaged_network_is_there(void **state)
@@ -844,6 +717,7 @@ static void test_blocks(void **state)
 {
     char block[IP_PREFIX_TEXT_MAX];
     const struct model_network *a;
+    struct ip_prefix first;
     struct sample_hub s;
 
     sample_hub_begin(&s);
@@ -856,6 +730,12 @@ static void test_blocks(void **state)
                          "{\"name\":\"lab\",\"cidr4\":\"10.60.0.0/16\",\"cidr6\":"
                          "\"fd60::/64\",\"mtu\":1300,\"topology\":\"hub\"}"),
         201);
+    assert_int_equal(
+        ask(&s, "POST", "/v1/networks", "{\"name\":\"third\",\"cidr4\":\"10.62.0.0/16\"}"), 201);
+    first = a->spec.cidr6;
+    a = model_find_network(&s.hub->model, "third");
+    assert_int_equal(a->spec.cidr6.len, 64);
+    assert_memory_not_equal(a->spec.cidr6.addr.b, first.addr.b, 8);
     a = model_find_network(&s.hub->model, "lab");
     assert_int_equal(a->spec.mtu, 1300);
     assert_int_equal(a->spec.topology, TOPOLOGY_HUB);
@@ -878,9 +758,6 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_added),
         cmocka_unit_test(test_a_network_is_taken_back),
         cmocka_unit_test(test_a_network_that_is_set_aside_at_once),
-        cmocka_unit_test(test_refresh),
-        cmocka_unit_test(test_each_change_is_refreshed),
-        cmocka_unit_test(test_a_refresh_that_fails),
         cmocka_unit_test(test_a_network_is_joined),
         cmocka_unit_test(test_a_network_that_cannot_be_joined),
         cmocka_unit_test(test_a_key_that_another_node_has),
@@ -889,7 +766,6 @@ int main(void)
         cmocka_unit_test(test_which_network_is_joined),
         cmocka_unit_test(test_all_of_a_network_goes),
         cmocka_unit_test(test_a_store_that_loses),
-        cmocka_unit_test(test_refresh_keeps_the_rest),
         cmocka_unit_test(test_a_damaged_network_is_there),
         cmocka_unit_test(test_blocks),
     };

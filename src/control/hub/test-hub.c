@@ -25,14 +25,20 @@
 #include <uv.h>
 
 #include "api/client/client.h"
+#include "backends/store_open.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "hub/networks/networks.h"
 #include "net/netlink/rtnl.h"
 #include "net/socket/unix_socket.h"
+#include "os/clock.h"
 #include "os/log.h"
+#include "rendezvous/shared/rdzv_record.h"
+#include "store/store.h"
+#include "store/store_backend.h"
 #include "test/support/captured_log.h"
 #include "test/support/netns.h"
+#include "test/support/store_now.h"
 
 static struct world {
     char dir[64];
@@ -64,8 +70,8 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* As hub_start() does; after a failure there is no hub. */
-static int start(const char *network, const char *cidr4)
+/* Its loop does not run yet; after a failure there is no hub. */
+static int start_still(const char *network, const char *cidr4)
 {
     struct ip_prefix block = {.len = 0};
     int r;
@@ -81,16 +87,33 @@ static int start(const char *network, const char *cidr4)
         if (r != 0)
             hub_stop(w.hub);
     }
-    if (r == 0) {
-        w.is_running = true;
-        assert_int_equal(pthread_create(&w.thread, NULL, serve, NULL), 0);
+    if (r == 0)
         return 0;
-    }
     uv_close((uv_handle_t *)&w.end, NULL);
     (void)uv_run(&w.loop, UV_RUN_DEFAULT);
     w.hub = hub_free(w.hub);
     assert_int_equal(uv_loop_close(&w.loop), 0);
     return r;
+}
+
+static int start(const char *network, const char *cidr4)
+{
+    int r = start_still(network, cidr4);
+
+    if (r == 0) {
+        w.is_running = true;
+        assert_int_equal(pthread_create(&w.thread, NULL, serve, NULL), 0);
+    }
+    return r;
+}
+
+/* The end of one whose loop the test runs itself. */
+static void end_still(void)
+{
+    on_end(&w.end);
+    (void)uv_run(&w.loop, UV_RUN_DEFAULT);
+    w.hub = hub_free(w.hub);
+    assert_int_equal(uv_loop_close(&w.loop), 0);
 }
 
 static void start_well(const char *network, const char *cidr4)
@@ -418,6 +441,38 @@ static void test_names_that_a_hub_may_have(void **state)
     assert_int_equal(hub_check_name("No.Name", &e), -EINVAL);
 }
 
+/* ---- several hubs on a store ----------------------------------------------------------------- */
+
+/* When its start is over it serves the jobs of its networks, until another hub has them. */
+static void test_the_jobs_of_a_shared_store(void **state)
+{
+    const struct model_network *net;
+    struct store_op op = {.kind = STORE_OP_PUT, .expect = STORE_EXPECT_ANY};
+    char key[RECORD_KEY_MAX];
+    nsec_t since;
+    char *text;
+
+    (void)netns_need(state);
+    assert_int_equal(store_open(&w.config.store, "memory:", clock_now(), &w.e), 0);
+    w.config.store->is_shared = true;
+    assert_int_equal(start_still(NULL, NULL), 0);
+    net = hub_next_network(w.hub, NULL);
+    assert_non_null(net->served->jobs.served);
+    assert_int_equal(net->own->spec.hub->rendezvous_epoch, 1);
+    text = owner_record_encode(&(struct owner_record){.hub = "far", .epoch = 2});
+    op.key = owner_key(key, OWNER_RECORD_PREFIX, "default");
+    op.value = text;
+    assert_int_equal(store_now_commit(w.config.store, &op, 1, 1, NULL, NULL, NULL), 0);
+    free(text);
+    store_wait(w.config.store);
+    since = clock_now();
+    while (net->served->jobs.served && clock_now() - since < 10 * NSEC_PER_SEC)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    assert_null(net->served->jobs.served);
+    end_still();
+    w.config.store = NULL;
+}
+
 /* ---- whom it answers ------------------------------------------------------------------------- */
 
 static void test_root_at_its_socket(void **state)
@@ -536,6 +591,7 @@ int main(int argc, char *argv[])
         TEST(test_a_port_that_is_taken),
         TEST(test_a_socket_that_somebody_serves),
         cmocka_unit_test(test_names_that_a_hub_may_have),
+        TEST(test_the_jobs_of_a_shared_store),
         TEST(test_root_at_its_socket),
         TEST(test_an_administrator_from_afar),
         TEST(test_members_of_the_group),

@@ -443,11 +443,58 @@ static void test_names_that_a_hub_may_have(void **state)
 
 /* ---- several hubs on a store ----------------------------------------------------------------- */
 
+/* As another hub writes it. @value: taken. */
+static void put(const char *key, char *value)
+{
+    struct store_op op = {
+        .kind = STORE_OP_PUT, .key = key, .value = value, .expect = STORE_EXPECT_ANY};
+
+    assert_non_null(value);
+    assert_int_equal(store_now_commit(w.config.store, &op, 1, 1, NULL, NULL, NULL), 0);
+    free(value);
+    store_wait(w.config.store);
+}
+
+static bool is_lab_joined(void)
+{
+    const struct model_network *lab = hub_next_network(w.hub, hub_next_network(w.hub, NULL));
+
+    return lab && lab->own && lab->served->is_up && lab->served->jobs.served;
+}
+
+/* While it runs it looks each second: it joins what another hub has made, takes the jobs of that
+ * when nobody has them, and says that it is there. */
+static void test_a_network_that_another_hub_makes(void **state)
+{
+    const struct network_maker maker = {.name = "far", .key = {{3}}};
+    const struct owner_record nobodys = {.epoch = 1};
+    char key[RECORD_KEY_MAX];
+    struct network spec;
+    nsec_t since;
+
+    (void)netns_need(state);
+    assert_int_equal(store_open(&w.config.store, "memory:", clock_now(), &w.e), 0);
+    w.config.store->is_shared = true;
+    assert_int_equal(start_still(NULL, NULL), 0);
+    spec = hub_next_network(w.hub, NULL)->spec;
+    (void)snprintf(spec.meta.name, sizeof(spec.meta.name), "lab");
+    spec.cidr4 = netns_prefix("10.61.0.0/16");
+    assert_int_equal(ip_prefix_parse(&spec.cidr6, "fd61::/64", NULL), 0);
+    put(owner_key(key, OWNER_RECORD_PREFIX, "lab"), owner_record_encode(&nobodys));
+    put(record_key(key, RECORD_NETWORK, "lab", ""), record_network_encode(&spec, &maker));
+    put(record_key(key, RECORD_IPAM, "lab", ""), record_ipam_encode(2, 1));
+    since = clock_now();
+    while (!is_lab_joined() && clock_now() - since < 20 * NSEC_PER_SEC)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    assert_true(is_lab_joined());
+    end_still();
+    w.config.store = NULL;
+}
+
 /* When its start is over it serves the jobs of its networks, until another hub has them. */
 static void test_the_jobs_of_a_shared_store(void **state)
 {
     const struct model_network *net;
-    struct store_op op = {.kind = STORE_OP_PUT, .expect = STORE_EXPECT_ANY};
     char key[RECORD_KEY_MAX];
     nsec_t since;
     char *text;
@@ -460,11 +507,7 @@ static void test_the_jobs_of_a_shared_store(void **state)
     assert_non_null(net->served->jobs.served);
     assert_int_equal(net->own->spec.hub->rendezvous_epoch, 1);
     text = owner_record_encode(&(struct owner_record){.hub = "far", .epoch = 2});
-    op.key = owner_key(key, OWNER_RECORD_PREFIX, "default");
-    op.value = text;
-    assert_int_equal(store_now_commit(w.config.store, &op, 1, 1, NULL, NULL, NULL), 0);
-    free(text);
-    store_wait(w.config.store);
+    put(owner_key(key, OWNER_RECORD_PREFIX, "default"), text);
     since = clock_now();
     while (net->served->jobs.served && clock_now() - since < 10 * NSEC_PER_SEC)
         (void)uv_run(&w.loop, UV_RUN_ONCE);
@@ -592,6 +635,7 @@ int main(int argc, char *argv[])
         TEST(test_a_socket_that_somebody_serves),
         cmocka_unit_test(test_names_that_a_hub_may_have),
         TEST(test_the_jobs_of_a_shared_store),
+        TEST(test_a_network_that_another_hub_makes),
         TEST(test_root_at_its_socket),
         TEST(test_an_administrator_from_afar),
         TEST(test_members_of_the_group),

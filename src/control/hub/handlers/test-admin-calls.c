@@ -400,6 +400,7 @@ static void change_node(
 static void test_what_of_a_node_may_change(void **state)
 {
     static const char fixed[] = "the key and addresses of node \\\"a\\\" are fixed";
+    struct model_network before;
     const char *self = hub.hub->model.self;
 
     change_node("a", "publicKey", "\"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\"", 400, fixed);
@@ -409,7 +410,15 @@ static void test_what_of_a_node_may_change(void **state)
     change_node("a", "showDscp", "true", 400, "is a stock WireGuard, which keeps no rates");
     change_node(self, "rate", "\"1Gbit\"", 400, "is a hub, which keeps no rates");
     change_node(self, "routes", "[\"10.1.0.0/16\"]", 400, "is the hub itself, which forwards");
+    /* Who gives it routes writes the network's address cursor again, as it is, against those who
+     * enrol meanwhile. */
+    before = *sample_hub_network(&hub);
+    change_node("a", "labels", "{\"k\":\"v\"}", 200, NULL);
+    assert_int_equal(sample_hub_network(&hub)->ipam_revision, before.ipam_revision);
     change_node("a", "routes", "[\"10.1.0.0/16\"]", 200, "10.1.0.0/16");
+    assert_true(sample_hub_network(&hub)->ipam_revision > before.ipam_revision);
+    assert_int_equal(sample_hub_network(&hub)->ipam.next, before.ipam.next);
+    assert_int_equal(sample_hub_network(&hub)->ipam.high, before.ipam.high);
     change_node("b", "routes", "[\"10.1.0.0/16\"]", 409, "10.1.0.0/16");
     change_node("b", "routes", "[\"10.77.0.0/16\"]", 400, "10.77.0.0/16");
     change_node("a", "island", "\"rack\"", 200, "\"island\":\"rack\"");

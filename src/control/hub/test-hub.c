@@ -28,6 +28,7 @@
 #include "backends/store_open.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "hub/hub_internal.h"
 #include "hub/networks/networks.h"
 #include "net/netlink/rtnl.h"
 #include "net/socket/unix_socket.h"
@@ -563,19 +564,25 @@ static void test_members_of_the_group(void **state)
 }
 
 /* Is something there that listens at that address? */
-static bool is_served(const char *address, unsigned port)
+static bool is_served_at(const struct ip_addr *address, unsigned port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct ip_prefix p = netns_prefix(address);
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int r;
 
-    memcpy(&at.sin_addr, p.addr.b + 12, 4);
+    memcpy(&at.sin6_addr, address->b, 16);
     r = bind(fd, (struct sockaddr *)&at, sizeof(at));
     r = r < 0 ? -errno : 0;
     (void)close(fd);
     assert_true(r == 0 || r == -EADDRINUSE);
     return r != 0;
+}
+
+static bool is_served(const char *address, unsigned port)
+{
+    struct ip_prefix p = netns_prefix(address);
+
+    return is_served_at(&p.addr, port);
 }
 
 static unsigned add_interface(struct netlink *nl)
@@ -600,6 +607,40 @@ static void test_members_on_their_interface(void **state)
     for (unsigned i = 0; i < 500 && is_served("10.77.0.1/32", hub_api_port(w.hub)); i++)
         (void)poll(NULL, 0, 10);
     assert_false(is_served("10.77.0.1/32", hub_api_port(w.hub)));
+}
+
+/* At both addresses, which the interface has before the hub starts. */
+static void test_members_at_both_addresses(void **state)
+{
+    struct netlink *nl = netns_need(state);
+    struct ip_addr at[2];
+    struct ip_prefix p = {.len = 64};
+    const struct model_network *net;
+    unsigned ifindex;
+    uint16_t port;
+    FILE *f;
+
+    start_well(NULL, NULL);
+    stop();
+    net = hub_next_network(w.hub, NULL);
+    assert_false(w.hub->changes.is_running);
+    at[0] = net->address4;
+    at[1] = p.addr = net->address6;
+    w.hub = hub_free(w.hub);
+    ifindex = add_interface(nl);
+    /* It is used at once: nobody else can have it. */
+    f = fopen("/proc/sys/net/ipv6/conf/wt-default/accept_dad", "we");
+    assert_non_null(f);
+    (void)fputs("0", f);
+    (void)fclose(f);
+    assert_int_equal(rtnl_add_address(nl, ifindex, &p, false), 0);
+    start_well(NULL, NULL);
+    port = hub_api_port(w.hub);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(is_served_at(&at[i], port));
+    stop();
+    for (unsigned i = 0; i < 2; i++)
+        assert_false(is_served_at(&at[i], port));
 }
 
 static void test_nobody_is_answered_after_its_end(void **state)
@@ -640,6 +681,7 @@ int main(int argc, char *argv[])
         TEST(test_an_administrator_from_afar),
         TEST(test_members_of_the_group),
         TEST(test_members_on_their_interface),
+        TEST(test_members_at_both_addresses),
         TEST(test_nobody_is_answered_after_its_end),
     };
 

@@ -16,62 +16,28 @@
 #include "base/err.h"
 #include "filter/relay.h"
 #include "hub/changes.h"
-#include "hub/overlay/overlay_internal.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "relay/router.h"
-#include "shared/device_state.h"
 #include "store/store.h"
 #include "test/support/captured_log.h"
 #include "test/support/router_sample.h"
 #include "test/support/sample_hub.h"
-#include "test/support/sample_peers.h"
+#include "test/support/sample_overlay.h"
 #include "test/support/store_now.h"
 
 static struct sample_hub s;
-static struct overlay o;
-static struct sample_peers engine;
-static struct engine_ops ops; /* of the engine, which can be closed */
-static struct device device;  /* no more than a name; leave() takes it away */
-static unsigned n_closed;
+static struct sample_overlay so;
 
 static struct model_network *network(void)
 {
     return sample_hub_network(&s);
 }
 
-static void on_close(struct engine *closed)
-{
-    n_closed++;
-}
-
 static int enter(void **state)
 {
-    struct overlay_network *net = calloc(1, sizeof(*net));
-    struct rng rng = rng_kernel();
-
-    o = (struct overlay){0};
-    n_closed = 0;
     sample_hub_begin(&s);
-    sample_peers_init(&engine);
-    ops = *engine.engine.ops;
-    ops.close = on_close;
-    engine.engine.ops = &ops;
-    list_init(&o.networks);
-    list_init(&o.recontacts);
-    (void)pthread_mutex_init(&o.lock, NULL);
-    assert_int_equal(relay_new(&o.relay, 1, &rng), 0);
-    /* Of another family than routes have: there are none. */
-    assert_int_equal(netlink_open(&o.nl, NETLINK_GENERIC), 0);
-    net->overlay = &o;
-    net->model = network();
-    net->engine = &engine.engine;
-    htab_init(&net->by_key, 5);
-    list_add_tail(&o.networks, &net->siblings);
-    assert_int_equal(
-        router_network_add(&net->router, relay_router(o.relay), &net->model->public), 0);
-    net->model->served->overlay = net;
-    s.hub->changes.overlay = &o;
+    sample_overlay_begin(&so, &s);
     return 0;
 }
 
@@ -81,15 +47,11 @@ static int leave(void **state)
     if (network()->served->overlay)
         network()->served->overlay->device = NULL;
     sample_hub_end(&s);
-    assert_int_equal(n_closed, 1);
-    assert_int_equal(o.by_remote.n, 0);
-    assert_true(list_is_empty(&o.recontacts));
-    assert_true(list_is_empty(&o.networks));
-    addresses_close(&o.addresses);
-    o.relay = relay_free(o.relay);
-    htab_deinit(&o.by_remote);
-    netlink_close(&o.nl);
-    (void)pthread_mutex_destroy(&o.lock);
+    assert_int_equal(so.n_closed, 1);
+    assert_int_equal(so.o.by_remote.n, 0);
+    assert_true(list_is_empty(&so.o.recontacts));
+    assert_true(list_is_empty(&so.o.networks));
+    sample_overlay_end(&so);
     return 0;
 }
 
@@ -116,8 +78,8 @@ static void expect_change(enum diff_op op, const struct x25519_public *key)
 {
     const struct sample_peers_change *change;
 
-    assert_int_not_equal(engine.n_changes, 0);
-    change = &engine.changes[--engine.n_changes];
+    assert_int_not_equal(so.engine.n_changes, 0);
+    change = &so.engine.changes[--so.engine.n_changes];
     assert_int_equal(change->op, op);
     assert_true(x25519_public_equal(&change->key, key));
 }
@@ -131,7 +93,7 @@ static struct model_node *add_member(const char *name)
     sample_hub_add_node(&s, name);
     node = sample_hub_node(&s, name);
     expect_change(DIFF_OP_ADD, &node->spec.key);
-    assert_int_equal(engine.n_changes, 0);
+    assert_int_equal(so.engine.n_changes, 0);
     assert_non_null(node->served->overlay);
     overlay__note_path(network()->served->overlay, &node->spec.key, &path, clock_now());
     return node;
@@ -148,7 +110,7 @@ static bool is_relayed(const struct model_node *from, const struct model_node *t
     struct router_arrival in = {
         .from = from->served->overlay->path.remote, .now = clock_now(), .is_local = no_index};
 
-    return router_route(relay_router(o.relay), &in, (const uint8_t *)&msg, sizeof(msg)).action ==
+    return router_route(relay_router(so.o.relay), &in, (const uint8_t *)&msg, sizeof(msg)).action ==
            ROUTER_ACTION_FORWARD;
 }
 
@@ -177,12 +139,12 @@ static void test_a_node_that_is_removed(void **state)
 
     assert_true(is_relayed(a, b));
     assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/bb", NULL), 204);
-    assert_int_equal(engine.n_changes, 0);
+    assert_int_equal(so.engine.n_changes, 0);
     assert_null(b->served->overlay->router);
     assert_false(is_relayed(a, b));
-    while (engine.n_changes == 0 && clock_now() - since < 5 * NSEC_PER_SEC)
+    while (so.engine.n_changes == 0 && clock_now() - since < 5 * NSEC_PER_SEC)
         (void)uv_run(&s.loop, UV_RUN_ONCE);
-    assert_int_equal(engine.n_changes, 1);
+    assert_int_equal(so.engine.n_changes, 1);
     expect_change(DIFF_OP_REMOVE, &key);
 }
 
@@ -194,7 +156,7 @@ static void test_a_node_that_comes_back(void **state)
 
     assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/aa", NULL), 204);
     sample_hub_add_node(&s, "aa");
-    assert_int_equal(engine.n_changes, 2);
+    assert_int_equal(so.engine.n_changes, 2);
     expect_change(DIFF_OP_ADD, &key);
     expect_change(DIFF_OP_REMOVE, &key);
 }
@@ -203,7 +165,7 @@ static void test_a_node_that_comes_back(void **state)
 static void write_node(const struct model_node *a, const struct node *spec)
 {
     put("node/default/aa", record_node_encode(spec, &a->token));
-    engine.changes[engine.n_changes] = (struct sample_peers_change){0};
+    so.engine.changes[so.engine.n_changes] = (struct sample_peers_change){0};
 }
 
 /* Other addresses are an update of the peer; another key is another peer. */
@@ -213,17 +175,17 @@ static void test_a_node_that_changes(void **state)
     struct node spec = a->spec;
     struct x25519_public before = spec.key;
 
-    network()->served->overlay->device = &device;
+    network()->served->overlay->device = &so.device;
     write_node(a, &spec);
-    assert_int_equal(engine.n_changes, 0);
+    assert_int_equal(so.engine.n_changes, 0);
     spec.address4.b[15] = 77;
     spec.address6.b[15] = 77;
     write_node(a, &spec);
-    assert_int_equal(engine.n_changes, 1);
+    assert_int_equal(so.engine.n_changes, 1);
     expect_change(DIFF_OP_UPDATE, &spec.key);
     spec.key.b[3] ^= 1;
     write_node(a, &spec);
-    assert_int_equal(engine.n_changes, 2);
+    assert_int_equal(so.engine.n_changes, 2);
     expect_change(DIFF_OP_ADD, &spec.key);
     expect_change(DIFF_OP_REMOVE, &before);
 }
@@ -240,7 +202,7 @@ static void test_another_hub_comes(void **state)
     spec.address6.b[15] = 77;
     put("node/default/far", record_node_encode(&spec, &own->token));
     assert_non_null(model_find_node(network(), "far"));
-    assert_int_equal(engine.n_changes, 0);
+    assert_int_equal(so.engine.n_changes, 0);
     assert_null(sample_hub_node(&s, "far")->served->overlay);
 }
 
@@ -302,10 +264,10 @@ static void test_the_hubs_own_node_is_removed(void **state)
         "serves the network no more, until it is started again\n");
     assert_false(network()->served->is_up);
     assert_true(network()->is_retired);
-    assert_int_equal(engine.n_changes, 2);
+    assert_int_equal(so.engine.n_changes, 2);
     expect_change(DIFF_OP_REMOVE, &b->spec.key);
     expect_change(DIFF_OP_REMOVE, &a->spec.key);
-    assert_int_equal(n_closed, 1);
+    assert_int_equal(so.n_closed, 1);
     assert_null(network()->served->overlay);
     assert_true(list_is_empty(&network()->removed));
 }
@@ -319,14 +281,14 @@ static void test_the_end(void **state)
     add_member("bb");
     assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/bb", NULL), 204);
     changes_stop(&s.hub->changes);
-    assert_int_equal(engine.n_changes, 2);
-    engine.n_changes--;
+    assert_int_equal(so.engine.n_changes, 2);
+    so.engine.n_changes--;
     expect_change(DIFF_OP_REMOVE, &key);
-    assert_int_equal(n_closed, 1);
+    assert_int_equal(so.n_closed, 1);
     assert_false(network()->served->is_up);
     assert_false(s.hub->changes.is_running);
     changes_stop(&s.hub->changes);
-    assert_int_equal(n_closed, 1);
+    assert_int_equal(so.n_closed, 1);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)

@@ -88,6 +88,7 @@ static int get(struct engine *engine, struct wg_config *ret, struct err *e)
         return err_set(e, ENGINE_E_GONE, "the engine is gone");
     ret->public = se->config.public;
     ret->listen_port = se->config.listen_port;
+    ret->listen_errno = se->config.listen_errno;
     ret->fwmark = se->config.fwmark;
     ret->is_relay = se->config.is_relay;
     ret->rates = se->config.rates;

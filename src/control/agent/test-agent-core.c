@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,27 @@ static struct wg_peer *peer(struct world *w, unsigned n)
     return sample_engine_find(&w->engine, &key);
 }
 
+static bool *edges_changed(struct agent *a)
+{
+    return &a->hubs.serving->report.edges_changed;
+}
+
+static const char *log_of_a_pass(struct agent *a)
+{
+    heard_log_begin();
+    agent_core_pass(a);
+    return heard_log_end();
+}
+
+static uint64_t n_passes(const struct agent *a, enum pass_result result)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i <= PASS_METRICS_BOUNDS; i++)
+        n += a->pass_metrics.n[result][i];
+    return n;
+}
+
 static void test_a_pass_plans_the_next(void **state)
 {
     struct world *w = make_world(state);
@@ -150,7 +172,16 @@ static void test_a_pass_plans_the_next(void **state)
     agent_core_pass(a);
     assert_int_equal(w->engine.config.n_peers, 3);
     assert_int_equal(a->pass.due_at, now + PASS_PLAN_PERIOD);
+    assert_int_equal(a->pass.held_until, 0);
     assert_string_equal(a->pass.fault.text, "");
+    assert_int_equal(n_passes(a, PASS_RESULT_CHANGED), 1);
+    assert_int_equal(w->engine.n_handshakes, 0);
+    a->hubs.serving->health.wants_handshake = true;
+    agent_core_pass(a);
+    assert_int_equal(n_passes(a, PASS_RESULT_CHANGED), 1);
+    assert_int_equal(n_passes(a, PASS_RESULT_UNCHANGED), 1);
+    assert_int_equal(n_passes(a, PASS_RESULT_FAILED), 0);
+    assert_int_equal(w->engine.n_handshakes, 1);
     /* The earliest of all deadlines, which is the poll's. */
     assert_true(agent_core_due(a) <= now + SEC);
     end_world(w);
@@ -166,6 +197,8 @@ static void test_a_pass_that_fails_is_repeated(void **state)
     agent_core_pass(a);
     assert_string_not_equal(a->pass.fault.text, "");
     assert_true(a->pass.due_at > now && a->pass.due_at < now + SEC);
+    assert_int_equal(n_passes(a, PASS_RESULT_FAILED), 1);
+    assert_int_equal(a->applied, 0);
     assert_int_equal(rtnl_add_link(w->nl, "weft0", "bridge"), 0);
     now = a->pass.due_at;
     agent_core_run(a, now);
@@ -192,6 +225,7 @@ static void test_peers_are_seen_with_their_ages(void **state)
     agent_core_poll(a);
     assert_int_equal(observe_find(&a->seen, &n3)->handshake_at, now);
     assert_int_equal(a->reach.n, 2);
+    assert_int_equal(a->seen.n, 3);
     end_world(w);
 }
 
@@ -265,6 +299,19 @@ static void test_a_peer_that_was_led_astray_comes_back(void **state)
     end_world(w);
 }
 
+/* Number 9, a hub. */
+static void put_second_hub(struct snapshot *s, const char *name)
+{
+    struct object hub = sample_node(1);
+
+    hub.node.key = sample_key(9);
+    hub.node.address4.b[15] = 9;
+    hub.node.address6.b[15] = 9;
+    hub.node.hub->endpoints[0].port = 9999;
+    (void)snprintf(hub.node.meta.name, sizeof(hub.node.meta.name), "%s", name);
+    sample_put(s, hub);
+}
+
 /* The snapshot that an agent starts with may be older than a node's join: where the engine sends to
  * such a peer is seen before the engine is told. */
 static void test_a_peer_that_only_the_engine_knows_keeps_its_path(void **state)
@@ -274,6 +321,7 @@ static void test_a_peer_that_only_the_engine_knows_keeps_its_path(void **state)
     const struct node self = *snapshot_self(&a->snapshot);
     struct object of_self = sample_node(2);
     struct object joined = sample_node(4);
+    struct render_input in;
     struct endpoint at;
 
     agent_core_poll(a);
@@ -295,11 +343,21 @@ static void test_a_peer_that_only_the_engine_knows_keeps_its_path(void **state)
     assert_non_null(joined.node.side);
     joined.node.side->generation = 1;
     sample_put(&a->snapshot, joined);
+    put_second_hub(&a->snapshot, "zone");
     path_driver_set_snapshot(a->paths, &a->snapshot, now);
     a->knows_members = true;
     agent_core_pass(a);
     assert_true(endpoint_equal(&peer(w, 4)->endpoint, &at));
     assert_false(a->reconcile.keeps_unknown);
+    agent_core_poll(a);
+    /* Its path is among those to the hubs, in order of names. */
+    in = agent_core_render_input(a);
+    assert_int_equal(in.n_paths, 3);
+    assert_string_equal(in.paths[0].node, "hub");
+    assert_string_equal(in.paths[1].node, "n4");
+    assert_true(endpoint_equal(&in.paths[1].endpoint, &at));
+    assert_string_equal(in.paths[2].node, "zone");
+    assert_int_equal(in.paths[2].endpoint.port, 9999);
     end_world(w);
 }
 
@@ -315,20 +373,73 @@ static void test_an_engine_that_was_changed_by_hand_is_mended(void **state)
     assert_true(a->pass.due_at <= now);
     agent_core_run(a, now);
     assert_int_equal(w->engine.config.n_peers, 3);
+    assert_true(a->pass.due_at > now);
+    agent_core_poll(a);
+    assert_true(a->pass.due_at > now);
+    w->engine.config.public = sample_key(9);
+    agent_core_poll(a);
+    assert_true(a->pass.due_at <= now);
+    agent_core_run(a, now);
+    assert_true(x25519_public_equal(&w->engine.config.public, &a->reconcile.applied.public));
+    assert_false(x25519_public_is_none(&a->reconcile.applied.public));
     end_world(w);
 }
 
-/* Number 9, the hub "hub-b". */
-static void put_second_hub(struct snapshot *s)
+/* It is opened anew by a pass; what it has shown is kept until then. */
+static void test_an_engine_that_does_not_answer(void **state)
 {
-    struct object hub = sample_node(1);
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
 
-    hub.node.key = sample_key(9);
-    hub.node.address4.b[15] = 9;
-    hub.node.address6.b[15] = 9;
-    hub.node.hub->endpoints[0].port = 9999;
-    (void)snprintf(hub.node.meta.name, sizeof(hub.node.meta.name), "hub-b");
-    sample_put(s, hub);
+    w->engine.config.listen_port = 4000;
+    agent_core_poll(a);
+    agent_core_pass(a);
+    agent_core_poll(a);
+    assert_int_equal(a->listen_port, 4000);
+    assert_int_equal(a->seen.n, 3);
+    assert_true(a->pass.due_at > now);
+    w->engine.is_gone = true;
+    agent_core_poll(a);
+    assert_int_equal(a->listen_port, 4000);
+    assert_int_equal(a->seen.n, 3);
+    assert_int_equal(a->pass.due_at, now);
+    end_world(w);
+}
+
+/* A port that another program has is not asked for in a hurry; that it is free again is said. */
+static void test_a_port_that_is_taken(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+
+    a->state.listen_port = 8;
+    agent_core_poll(a);
+    assert_null(strstr(log_of_a_pass(a), "free again"));
+    w->engine.config.listen_errno = EADDRINUSE;
+    agent_core_poll(a);
+    assert_int_equal(a->listen_port, 0);
+    assert_int_equal(a->pass.due_at, now);
+    assert_string_equal(log_of_a_pass(a),
+        "warning: weft: weft0 is not as the hub wants it, trying again: UDP "
+        "port 8 was in use (EADDRINUSE)\n");
+    assert_int_equal(a->pass.fault.code, -EADDRINUSE);
+    assert_int_equal(a->pass.held_until, a->pass.due_at);
+    agent_core_poll(a);
+    assert_true(a->pass.due_at > now);
+    w->engine.config.listen_errno = 0;
+    agent_core_poll(a);
+    assert_int_equal(a->listen_port, w->engine.config.listen_port);
+    assert_int_equal(a->pass.due_at, a->pass.held_until);
+    *edges_changed(a) = false;
+    assert_non_null(strstr(
+        log_of_a_pass(a), "info: weft: UDP port 8 is free again, and weft0 listens on it\n"));
+    assert_true(*edges_changed(a));
+    assert_null(strstr(log_of_a_pass(a), "free again"));
+    /* Any port will do for one that is to have no certain one. */
+    a->state.listen_port = 0;
+    a->pass.fault.code = -EADDRINUSE;
+    assert_null(strstr(log_of_a_pass(a), "free again"));
+    end_world(w);
 }
 
 /* All that goes through a hub goes through the other one; the sessions with both stay. */
@@ -340,12 +451,16 @@ static void test_another_hub_takes_over(void **state)
     struct endpoint at_before;
     struct endpoint relayed;
 
-    put_second_hub(&a->snapshot);
+    put_second_hub(&a->snapshot, "hub-b");
     agent_core_poll(a);
     agent_core_pass(a);
     assert_int_equal(w->engine.config.n_peers, 4);
     assert_int_equal(a->hubs.n, 2);
     before = a->hubs.serving;
+    assert_ptr_equal(a->jobs.hub, before->link);
+    for (unsigned i = 0; i < 2; i++)
+        assert_ptr_equal(agent_core_find_link(a, a->hubs.items[i]->name), a->hubs.items[i]->link);
+    assert_null(agent_core_find_link(a, "n3"));
     at_before = sample_engine_find(&w->engine, &before->key)->endpoint;
     relayed = peer(w, 3)->endpoint;
     assert_true(endpoint_equal(&relayed, &at_before));
@@ -357,6 +472,8 @@ static void test_another_hub_takes_over(void **state)
     assert_true(agent_core_due(a) <= now);
     agent_core_run(a, now);
     assert_ptr_not_equal(a->hubs.serving, before);
+    assert_ptr_equal(a->jobs.hub, a->hubs.serving->link);
+    assert_string_equal(agent_core_render_input(a).relay, a->hubs.serving->name);
     agent_core_run(a, now);
     assert_int_equal(w->engine.config.n_peers, 4);
     assert_true(endpoint_equal(
@@ -374,14 +491,18 @@ static void test_a_hub_is_retired(void **state)
     struct agent *a = &w->agent;
     char serving[NAME_MAX_LEN + 1];
 
-    put_second_hub(&a->snapshot);
+    put_second_hub(&a->snapshot, "hub-b");
     agent_core_poll(a);
     agent_core_pass(a);
     (void)snprintf(serving, sizeof(serving), "%s", a->hubs.serving->name);
     assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, serving, NULL), 0);
     agent_core_pass(a);
     assert_int_equal(a->hubs.n, 1);
+    assert_int_equal(a->hubs.n_gone, 0);
     assert_string_not_equal(a->hubs.serving->name, serving);
+    assert_ptr_equal(a->jobs.hub, a->hubs.serving->link);
+    assert_true(a->poll.has_changes);
+    assert_null(agent_core_find_link(a, serving));
     assert_int_equal(w->engine.config.n_peers, 3);
     /* Between two states a snapshot may have none. */
     assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, a->hubs.serving->name, NULL), 0);
@@ -448,13 +569,6 @@ static void test_what_is_done_when_it_is_due(void **state)
 
 /* ---- what is logged of a pass ---------------------------------------------------------------- */
 
-static const char *log_of_a_pass(struct agent *a)
-{
-    heard_log_begin();
-    agent_core_pass(a);
-    return heard_log_end();
-}
-
 static void test_what_somebody_has_done_is_logged(void **state)
 {
     struct world *w = make_world(state);
@@ -473,10 +587,13 @@ static void test_what_somebody_has_done_is_logged(void **state)
     assert_non_null(
         strstr(log_of_a_pass(a), "info: weft: weft0 had been set down and is up again\n"));
     assert_int_equal(a->pass.due_at, now + PASS_PLAN_PERIOD);
+    assert_int_equal(a->pass.held_until, now + PASS_PLAN_PAUSE);
     assert_string_equal(log_of_a_pass(a), "");
+    assert_int_equal(a->pass.held_until, 0);
     assert_int_equal(rtnl_remove_route(w->nl, w->ifindex, &block, NULL), 0);
     assert_non_null(strstr(log_of_a_pass(a), "info: weft: the route to 10.42.0.0/16 had been taken "
                                              "from weft0 and leads into it again\n"));
+    assert_int_equal(a->pass.held_until, now + PASS_PLAN_PAUSE);
     assert_int_equal(a->foreign_at, 0);
     foreign.key = first;
     assert_int_equal(wg_config_add(&w->engine.config, &foreign), 0);
@@ -498,11 +615,6 @@ static void test_what_somebody_has_done_is_logged(void **state)
         "removed, the last with the public key "));
     assert_string_equal(log_of_a_pass(a), "");
     end_world(w);
-}
-
-static bool *edges_changed(struct agent *a)
-{
-    return &a->hubs.serving->report.edges_changed;
 }
 
 /* The hub is told when a pass begins to fail, and when one succeeds again. */
@@ -574,7 +686,7 @@ static void test_what_is_rendered(void **state)
     struct agent *a = &w->agent;
     struct render_input in;
 
-    put_second_hub(&a->snapshot);
+    put_second_hub(&a->snapshot, "hub-b");
     agent_core_poll(a);
     agent_core_pass(a);
     agent_core_poll(a);
@@ -637,6 +749,28 @@ static void test_a_hub_that_has_forgotten(void **state)
     end_world(w);
 }
 
+/* Who had a session hears of this node when the interface was down, since the engine has forgotten
+ * it. */
+static void test_sessions_that_the_engine_has_forgotten(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    unsigned before;
+
+    agent_core_poll(a);
+    agent_core_pass(a);
+    peer(w, 3)->facts.handshake_sec = wall_of_test() / SEC - 10;
+    peer(w, 4)->facts.handshake_sec = wall_of_test() / SEC - 300;
+    agent_core_poll(a);
+    before = w->engine.n_handshakes;
+    agent_core_pass(a);
+    assert_int_equal(w->engine.n_handshakes, before);
+    assert_int_equal(rtnl_set_link(w->nl, w->ifindex, false, 0), 0);
+    agent_core_pass(a);
+    assert_int_equal(w->engine.n_handshakes, before + 1);
+    end_world(w);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void test_it_is_taken_down(void **state)
@@ -671,6 +805,36 @@ static void test_an_engine_that_is_no_process(void **state)
     end_world(w);
 }
 
+/* The new process is to be there when it returns, or it says why it is not. */
+static void test_an_engine_that_is_not_there_again(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct err e = ERR_NULL;
+
+    w->engine.engine.ops = NULL;
+    sample_engine_deinit(&w->engine);
+    sample_engine_init(&w->engine, ENGINE_KIND_USERSPACE);
+    a->reconcile.wanted = a->state.engine = ENGINE_KIND_USERSPACE;
+    agent_core_poll(a);
+    agent_core_pass(a);
+    a->rules.clamped_at = now + 5;
+    assert_int_equal(agent_core_renew_engine(a, &e), -EIO);
+    assert_string_equal(e.text, "no engine runs weft0");
+    assert_true(w->engine.is_closed);
+    assert_null(a->reconcile.engine);
+    assert_string_not_equal(a->pass.fault.text, "");
+    /* Its rules are put again by the next pass that succeeds. */
+    assert_int_equal(a->rules.clamped_at, 0);
+    /* Without a hub no engine is begun. */
+    a->reconcile.engine = &w->engine.engine;
+    assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, "hub", NULL), 0);
+    assert_true(agent_core_renew_engine(a, &e) < 0);
+    assert_string_equal(e.text, "the snapshot of \"n2\" has no hub");
+    assert_int_equal(e.code, a->pass.fault.code);
+    end_world(w);
+}
+
 static void test_the_end_is_begun_once(void **state)
 {
     struct world *w = make_world(state);
@@ -689,7 +853,7 @@ static void test_the_end_is_begun_once(void **state)
     end_world(w);
 }
 
-int main(void)
+int main(int argc, char *argv[])
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_pass_plans_the_next, netns_enter, netns_leave),
@@ -716,11 +880,21 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rates_that_are_not_kept, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_what_is_rendered, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_a_hub_that_has_forgotten, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_an_engine_that_does_not_answer, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_a_port_that_is_taken, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_sessions_that_the_engine_has_forgotten, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_an_engine_that_is_not_there_again, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_it_is_taken_down, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_an_engine_that_is_no_process, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_the_end_is_begun_once, netns_enter, netns_leave),
     };
 
+    /* As the engine's process, which cannot run here. */
+    if (argc > 1)
+        return 2;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

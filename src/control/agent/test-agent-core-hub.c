@@ -10,10 +10,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <linux/if_packet.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -26,6 +28,7 @@
 #include "mesh/snapshot/watch_event.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
+#include "test/support/heard_log.h"
 #include "test/support/netns.h"
 #include "test/support/sample_engine.h"
 #include "test/support/sample_mesh.h"
@@ -480,6 +483,83 @@ static void test_where_idle_mappings_are_measured(void **state)
     assert_true(endpoint_is_none(&view->hub));
 }
 
+static const char *log_of_a_pass(void)
+{
+    heard_log_begin();
+    agent_core_pass(&w.agent);
+    return heard_log_end();
+}
+
+static void test_how_much_has_changed(void **state)
+{
+    struct agent *a = &w.agent;
+
+    (void)netns_need(state);
+    sample_put(&a->snapshot, sample_node(5));
+    assert_string_equal(log_of_a_pass(), "info: weft: revision 40 applied to weft0: 1 change\n");
+    sample_put(&a->snapshot, sample_node(6));
+    sample_put(&a->snapshot, sample_node(7));
+    assert_string_equal(log_of_a_pass(), "info: weft: revision 40 applied to weft0: 2 changes\n");
+}
+
+/* Through an interface that nobody uses any more. */
+static void make_quiet_link(struct netlink *nl)
+{
+    static const uint8_t frame[60] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5};
+    struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_halen = 6};
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    struct rtnl_link link;
+
+    assert_true(fd >= 0);
+    assert_int_equal(rtnl_add_link(nl, "quiet0", "bridge"), 0);
+    assert_int_equal(rtnl_find_link(nl, "quiet0", &link), 0);
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
+    to.sll_ifindex = (int)link.ifindex;
+    assert_int_equal(
+        sendto(fd, frame, sizeof(frame), 0, (struct sockaddr *)&to, sizeof(to)), sizeof(frame));
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, false, 0), 0);
+    (void)close(fd);
+}
+
+/* Is there a poll when it is due? */
+static bool polls_when_due(void)
+{
+    struct agent *a = &w.agent;
+
+    w.now++;
+    a->poll.due_at = w.now;
+    agent_core_run(a, w.now);
+    assert_int_equal(a->poll.due_at, w.now + SEC);
+    return a->poll.polled_at == w.now;
+}
+
+/* While no packet passes and nothing is waited for, a poll would show nothing new. */
+static void test_a_poll_that_can_be_left_out(void **state)
+{
+    struct agent *a = &w.agent;
+
+    make_quiet_link(netns_need(state));
+    hear_the_hub();
+    shake_hands(10 * SEC);
+    agent_core_poll(a);
+    poll_and_report(2);
+    w.now++;
+    poll_and_report(0);
+    for (unsigned i = 0; i < 2; i++) {
+        a->hubs.items[i]->report.edges_changed = false;
+        a->hubs.items[i]->report.self_changed = false;
+    }
+    (void)snprintf(a->state.interface, sizeof(a->state.interface), "quiet0");
+    assert_true(polls_when_due());
+    a->poll.has_changes = true;
+    assert_true(polls_when_due());
+    a->hubs.serving->report.edges_changed = true;
+    assert_true(polls_when_due());
+    a->hubs.serving->report.edges_changed = false;
+    a->poll.n_packets++;
+    assert_true(polls_when_due());
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, enter, leave)
 
 int main(void)
@@ -491,6 +571,8 @@ int main(void)
         TEST(test_a_job_that_has_ended),
         TEST(test_peers_that_are_reached_another_way),
         TEST(test_where_idle_mappings_are_measured),
+        TEST(test_how_much_has_changed),
+        TEST(test_a_poll_that_can_be_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

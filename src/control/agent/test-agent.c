@@ -77,6 +77,16 @@ static int ask(const char *method, const char *path, json_t *body, json_t **ret)
     return r;
 }
 
+/* Why the agent does not do that. */
+static const char *refusal(const char *method, const char *path)
+{
+    static struct err e;
+
+    e = (struct err)ERR_NULL;
+    assert_int_equal(agent_ask_with(w.socket_path, method, path, NULL, 10000, NULL, &e), -EIO);
+    return e.text;
+}
+
 static int enter(void **state)
 {
     memset(&w, 0, sizeof(w));
@@ -235,8 +245,8 @@ static void test_what_was_tried_to_reach_a_peer(void **state)
     assert_true(json_is_object(paths));
     json_decref(paths);
     /* A node that is not known, and the node itself, are no peers. */
-    assert_int_equal(ask("GET", "/v1/paths/n9", NULL, NULL), -EIO);
-    assert_int_equal(ask("GET", "/v1/paths/n2", NULL, NULL), -EIO);
+    assert_string_equal(refusal("GET", "/v1/paths/n9"), "\"n9\" is no peer of this node");
+    assert_string_equal(refusal("GET", "/v1/paths/n2"), "\"n2\" is no peer of this node");
 }
 
 static void test_a_proof_for_a_measurement(void **state)
@@ -367,6 +377,9 @@ static void test_it_leaves(void **state)
     assert_string_equal(json_string_value(json_object_get(answer, "network")), "default");
     assert_string_equal(json_string_value(json_object_get(answer, "node")), "n2");
     assert_string_equal(json_string_value(json_object_get(answer, "interface")), "weft0");
+    assert_memory_equal(
+        json_string_value(json_object_get(answer, "hostsOwner")), "default/n2/", 11);
+    assert_string_equal(json_string_value(json_object_get(answer, "namesWhy")), "");
     json_decref(answer);
     wait_for_end(ENDED + AGENT_END_LEFT);
     assert_false(exists("node.json"));

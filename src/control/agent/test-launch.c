@@ -10,15 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "agent/state/state.h"
 #include "base/err.h"
 #include "os/clock.h"
 #include "test/support/said_agent.h"
@@ -284,6 +289,128 @@ static void test_nothing_to_end(void **state)
     launch_stop(&(struct launch){.pid = 0});
 }
 
+/* ---- systemd --------------------------------------------------------------------------------- */
+
+#define UNIT_DIR "/etc/systemd/system"
+
+/* As systemctl: writes down what it is asked for, and fails when there is a file that says so. */
+static int be_systemctl(int argc, char *argv[])
+{
+    FILE *f = fopen("/run/asked", "we");
+
+    for (int i = 1; f && i < argc; i++)
+        (void)fprintf(f, "%s%s", argv[i], i + 1 < argc ? " " : "");
+    if (f)
+        (void)fclose(f);
+    return access("/run/fails", F_OK) == 0 ? 1 : 0;
+}
+
+static void copy_self(const char *path)
+{
+    char buf[65536];
+    int to = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    int from = open("/run/self", O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    assert_true(from >= 0 && to >= 0);
+    while ((n = read(from, buf, sizeof(buf))) > 0)
+        assert_int_equal(write(to, buf, (size_t)n), n);
+    (void)close(from);
+    assert_int_equal(close(to), 0);
+}
+
+/* What systemctl was asked for, once; "": nothing. */
+static const char *asked(void)
+{
+    static char text[128];
+    FILE *f = fopen("/run/asked", "re");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+    text[n] = '\0';
+    if (f)
+        (void)fclose(f);
+    (void)unlink("/run/asked");
+    return text;
+}
+
+static void check_systemd(void)
+{
+    struct launch_config config = {
+        .state_dir = STATE_DIR_DEFAULT, .socket_path = STATE_SOCKET_DEFAULT};
+    struct launch launch = {.by_systemd = true};
+    struct err e = ERR_NULL;
+
+    /* Systemd, its program and the agent's unit have to be there, all of them. */
+    launch_stop(&launch);
+    assert_string_equal(asked(), "");
+    assert_int_equal(mkdir("/etc/systemd", 0755), 0);
+    assert_int_equal(mkdir(UNIT_DIR, 0755), 0);
+    assert_int_equal(close(creat(UNIT_DIR "/weft-agent.service", 0644)), 0);
+    launch_stop(&launch);
+    assert_string_equal(asked(), "disable --now --quiet weft-agent.service");
+    launch_stop(&(struct launch){.by_systemd = false});
+    assert_string_equal(asked(), "");
+
+    assert_int_equal(launch_agent(&config, &launch, &e), 0);
+    assert_true(launch.by_systemd);
+    assert_int_equal(launch.pid, 0);
+    assert_string_equal(launch.log_path, "");
+    assert_string_equal(asked(), "enable --now --quiet weft-agent.service");
+    assert_int_equal(close(creat("/run/fails", 0644)), 0);
+    assert_int_not_equal(launch_agent(&config, &launch, &e), 0);
+    assert_memory_equal(e.text, "systemd does not start weft-agent.service: ", 43);
+    (void)asked();
+
+    /* The unit is that of an agent in the usual folder, without options. */
+    config.n_options = LAUNCH_OPTIONS_MAX + 1;
+    assert_int_equal(launch_agent(&config, &launch, &e), -E2BIG);
+    assert_false(launch.by_systemd);
+    config =
+        (struct launch_config){.state_dir = "/nonexistent", .socket_path = STATE_SOCKET_DEFAULT};
+    assert_int_not_equal(launch_agent(&config, &launch, &e), 0);
+    assert_false(launch.by_systemd);
+    assert_string_equal(asked(), "");
+
+    launch.by_systemd = true;
+    assert_int_equal(rmdir("/run/systemd/system"), 0);
+    launch_stop(&launch);
+    assert_string_equal(asked(), "");
+    assert_int_equal(mkdir("/run/systemd/system", 0755), 0);
+    assert_int_equal(unlink("/usr/bin/systemctl"), 0);
+    launch_stop(&launch);
+    assert_string_equal(asked(), "");
+}
+
+/* On a machine of its own, as far as its files go. */
+static void test_an_agent_of_systemd(void **state)
+{
+    static const char *const places[] = {"/run", "/etc", "/usr/local/lib"};
+    pid_t pid;
+    int status;
+
+    if (access("/lib/systemd/system/weft-agent.service", F_OK) == 0)
+        skip();
+    pid = fork();
+    if (pid == 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+            _exit(77);
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(mount("none", places[i], "tmpfs", 0, NULL), 0);
+        assert_int_equal(mkdir("/run/systemd", 0755), 0);
+        assert_int_equal(mkdir("/run/systemd/system", 0755), 0);
+        assert_int_equal(symlink("/proc/self/exe", "/run/self"), 0);
+        assert_int_equal(mkdir("/run/bin", 0755), 0);
+        copy_self("/run/bin/systemctl");
+        assert_int_equal(mount("/run/bin", "/usr/bin", NULL, MS_BIND, NULL), 0);
+        check_systemd();
+        exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 /* ---- watching -------------------------------------------------------------------------------- */
 
 /* One that fails at its very start would fail again. */
@@ -321,11 +448,14 @@ int main(int argc, char *argv[])
         cmocka_unit_test(test_a_detached_agent),
         cmocka_unit_test(test_as_many_options_as_there_may_be),
         cmocka_unit_test(test_nothing_to_end),
+        cmocka_unit_test(test_an_agent_of_systemd),
         cmocka_unit_test(test_an_agent_that_does_not_start),
         cmocka_unit_test(test_an_agent_that_ends_well),
     };
 
     if (argc > 1 && strcmp(argv[1], "agent") == 0)
         be_agent(argc, argv);
+    if (argc > 1)
+        return be_systemctl(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -551,8 +551,10 @@ static void test_a_poll_that_can_be_left_out(void **state)
     }
     (void)snprintf(a->state.interface, sizeof(a->state.interface), "quiet0");
     assert_true(polls_when_due());
+    assert_false(polls_when_due());
     a->poll.has_changes = true;
     assert_true(polls_when_due());
+    assert_false(polls_when_due());
     a->hubs.serving->report.edges_changed = true;
     assert_true(polls_when_due());
     a->hubs.serving->report.edges_changed = false;

@@ -382,7 +382,7 @@ static void test_first_measurements(void **state)
     path__on_measured(pp, lan, T0 + 30 * MS);
     edge_expect("nominate 2 to " LAN "\n");
     assert_int_equal(pp->choice.choose_at, T0 + 30 * MS);
-    /* With a path, one is enough for now. */
+    /* The pair that is in use already is not asked for anything more. */
     lan->n_samples = 1;
     pp->choice.pair = lan->id;
     pp->choice.sent.pair = 0;

@@ -18,6 +18,7 @@
 #include "os/log.h"
 #include "path/paths.h"
 #include "test/support/captured_log.h"
+#include "test/support/edge_world.h"
 #include "test/support/path_couple.h"
 #include "test/support/sample_mesh.h"
 
@@ -26,92 +27,17 @@
 
 #define SELF 2
 
-struct world {
-    struct edges e;
-    struct paths *paths;
-    struct snapshot snapshot;
-    uint64_t seed;
-};
-
-static struct endpoint endpoint(const char *text)
-{
-    struct endpoint ep;
-
-    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
-    return ep;
-}
-
-/* Node @n finds paths; @run: as a relay, 0: it is none. */
-static void put_peer_with_key(
-    struct snapshot *s, unsigned n, const struct x25519_public *key, uint64_t run)
-{
-    struct object o = sample_node(n);
-
-    o.node.key = *key;
-    o.node.side = calloc(1, sizeof(*o.node.side));
-    assert_non_null(o.node.side);
-    o.node.side->generation = 1;
-    o.node.side->relay_run = run;
-    o.node.relay = run != 0;
-    sample_put(s, o);
-}
-
-static void put_peer(struct snapshot *s, unsigned n, uint64_t run)
-{
-    const struct x25519_public key = sample_key(n);
-
-    put_peer_with_key(s, n, &key, run);
-}
-
-static void see(struct world *w, struct observation what, nsec_t now)
-{
-    edges_observe(&w->e, &(struct observe){.items = &what, .n = 1}, now);
-    (void)edges_choose_relays(&w->e, now);
-}
-
-/* The route of that node; fails the test when it has none. */
-static struct render_path route(struct world *w, const char *node)
-{
-    size_t n;
-    const struct render_path *routes = edges_routes(&w->e, &n);
-
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(routes[i].node, node) == 0)
-            return routes[i];
-    fail_msg("%s has no route", node);
-    return (struct render_path){.mtu = 0};
-}
-
-static struct path_side told(struct world *w, nsec_t hub_rtt, nsec_t now)
-{
-    struct path_side side = {.generation = 9};
-
-    edges_tell_relays(&w->e, hub_rtt, &side, now);
-    return side;
-}
-
-/* @relay 0: the hub. */
-static void go_relayed(struct world *w, unsigned n, unsigned relay, nsec_t now)
-{
-    struct path_action action = {.path = PATH_KIND_RELAY, .peer = sample_key(n)};
-
-    if (relay != 0)
-        action.via.key = sample_key(relay);
-    edges_use_relay(&w->e, &action, now);
-    (void)edges_choose_relays(&w->e, now);
-}
-
 /* n3 is the other end of a real path, and answers. The world's own edges are not used. */
-static struct world *begin_couple(struct couple *c, uint64_t relay_run)
+static struct edge_world *begin_couple(struct couple *c, uint64_t relay_run)
 {
-    static struct world w;
+    static struct edge_world w;
     static const struct x25519_secret secret = {.b = {[0] = 8, [31] = 64}};
     struct rng rng;
 
-    w = (struct world){.snapshot = sample_snapshot(3, SELF), .seed = 1};
+    w = (struct edge_world){.snapshot = sample_snapshot(3, SELF), .seed = 1};
     rng = rng_seeded(&w.seed);
     couple_start(c, PATH_POLICY_AUTO);
-    put_peer_with_key(&w.snapshot, 3, &c->nodes[1].key, relay_run);
+    edge_world_put_peer_with_key(&w.snapshot, 3, &c->nodes[1].key, relay_run);
     w.snapshot.network.mtu = 1380;
     w.paths = c->nodes[0].paths;
     edges_init(&w.e, w.paths, &secret, &c->nodes[0].key, &rng);
@@ -124,14 +50,14 @@ static struct world *begin_couple(struct couple *c, uint64_t relay_run)
     return &w;
 }
 
-static void end_couple(struct world *w, struct couple *c)
+static void end_couple(struct edge_world *w, struct couple *c)
 {
     edges_deinit(&w->e);
     snapshot_deinit(&w->snapshot);
     couple_stop(c);
 }
 
-static void take_changes(struct world *w, nsec_t now)
+static void take_changes(struct edge_world *w, nsec_t now)
 {
     (void)edges_take_changes(&w->e);
     (void)edges_choose_relays(&w->e, now);
@@ -142,7 +68,7 @@ static void test_the_size_of_a_path(void **state)
     static struct couple c;
 
     for (uint64_t relay_run = 0; relay_run < 2; relay_run++) {
-        struct world *w = begin_couple(&c, relay_run);
+        struct edge_world *w = begin_couple(&c, relay_run);
         const struct couple_node *self = &c.nodes[0];
         struct captured_log said = captured_log_begin();
         struct path_action fits;
@@ -151,7 +77,7 @@ static void test_the_size_of_a_path(void **state)
         edges_use_direct(&w->e, &self->use, &self->use.remote, c.now);
         captured_log_end(&said, "");
         /* What every path carries; the sizes of links up to the network's are asked for. */
-        assert_int_equal(route(w, "n3").mtu, 1140);
+        assert_int_equal(edge_world_route(w, "n3").mtu, 1140);
         take_changes(w, c.now);
         couple_run(&c, 600 * MS);
         assert_int_equal(self->n_fits, 6);
@@ -160,7 +86,7 @@ static void test_the_size_of_a_path(void **state)
         said = captured_log_begin();
         edges_on_fits(&w->e, &fits, c.now);
         captured_log_end(&said, "info: test: n3: the path carries packets of 1440 bytes\n");
-        assert_int_equal(route(w, "n3").mtu, 1380);
+        assert_int_equal(edge_world_route(w, "n3").mtu, 1380);
         assert_true(edges_take_changes(&w->e));
         /* What a relay carries decides whether it is chosen. */
         assert_int_equal(edges_choose_relays(&w->e, c.now), relay_run != 0);
@@ -175,7 +101,7 @@ static void test_the_size_of_a_path(void **state)
 static void test_another_path_carries_as_much(void **state)
 {
     static struct couple c;
-    struct world *w = begin_couple(&c, 0);
+    struct edge_world *w = begin_couple(&c, 0);
     const struct couple_node *self = &c.nodes[0];
 
     edges_use_direct(&w->e, &self->use, &self->use.remote, c.now);
@@ -199,13 +125,13 @@ static void test_what_is_heard_keeps_a_path(void **state)
 
     /* Nothing is heard; something is; something is, from elsewhere. */
     for (unsigned i = 0; i < 3; i++) {
-        struct world *w = begin_couple(&c, 0);
+        struct edge_world *w = begin_couple(&c, 0);
         struct observation ob = {.key = c.nodes[1].key, .endpoint = c.nodes[1].ep};
         const struct observe all = {.items = &ob, .n = 1};
 
         edges_use_direct(&w->e, &c.nodes[0].use, &c.nodes[0].use.remote, c.now);
         edges_on_applied(&w->e);
-        ob.heard = i == 2 ? endpoint("198.51.100.77:1") : ob.endpoint;
+        ob.heard = i == 2 ? edge_world_endpoint("198.51.100.77:1") : ob.endpoint;
         c.nodes[0].is_deaf = true;
         for (unsigned k = 0; k < 16; k++) {
             ob.facts.tx_bytes += 100;
@@ -225,7 +151,7 @@ static void test_what_a_relay_passes_on_keeps_its_path(void **state)
     static struct couple c;
 
     for (unsigned i = 0; i < 2; i++) {
-        struct world *w = begin_couple(&c, i);
+        struct edge_world *w = begin_couple(&c, i);
         struct path_action via = {.path = PATH_KIND_RELAY, .peer = sample_key(4)};
         struct observation items[] = {
             {.key = sample_key(4), .endpoint = c.nodes[1].ep, .heard = c.nodes[1].ep},
@@ -238,7 +164,7 @@ static void test_what_a_relay_passes_on_keeps_its_path(void **state)
             items[0] = items[1];
             items[1] = o;
         }
-        put_peer(&w->snapshot, 4, 0);
+        edge_world_put_peer(&w->snapshot, 4, 0);
         edges_set_snapshot(&w->e, &w->snapshot, c.now);
         edges_use_direct(&w->e, &c.nodes[0].use, &c.nodes[0].use.remote, c.now);
         via.via.key = c.nodes[1].key;
@@ -270,11 +196,11 @@ static void test_data_through_a_relay_is_its_paths(void **state)
     uint64_t n_sent[2];
 
     for (unsigned i = 0; i < 2; i++) {
-        struct world *w = begin_couple(&c, 1);
+        struct edge_world *w = begin_couple(&c, 1);
         struct path_action via = {.path = PATH_KIND_RELAY, .peer = sample_key(4)};
         struct observation ob = {.key = sample_key(4), .endpoint = c.nodes[1].ep};
 
-        put_peer(&w->snapshot, 4, 0);
+        edge_world_put_peer(&w->snapshot, 4, 0);
         edges_set_snapshot(&w->e, &w->snapshot, c.now);
         edges_use_direct(&w->e, &c.nodes[0].use, &c.nodes[0].use.remote, c.now);
         via.via.key = c.nodes[1].key;
@@ -299,9 +225,9 @@ static void test_data_through_a_relay_is_its_paths(void **state)
 static void test_what_the_way_to_a_relay_carries_is_told(void **state)
 {
     static struct couple c;
-    struct world *w = begin_couple(&c, 1);
+    struct edge_world *w = begin_couple(&c, 1);
     const struct couple_node *self = &c.nodes[0];
-    const struct endpoint own_socket = endpoint("127.0.0.1:4000");
+    const struct endpoint own_socket = edge_world_endpoint("127.0.0.1:4000");
     struct observation ob = {.key = c.nodes[1].key, .endpoint = c.nodes[1].ep};
     struct x25519_public other = sample_key(4);
     struct path_action fits;
@@ -312,9 +238,9 @@ static void test_what_the_way_to_a_relay_carries_is_told(void **state)
     take_changes(w, c.now);
     couple_run(&c, 600 * MS);
     ob.handshake_at = c.now;
-    see(w, ob, c.now);
-    assert_int_equal(told(w, 0, c.now).n_relays, 2);
-    assert_int_equal(told(w, 0, c.now).relays[1].mtu, 0);
+    edge_world_see(w, ob, c.now);
+    assert_int_equal(edge_world_tell_relays(w, 0, c.now).n_relays, 2);
+    assert_int_equal(edge_world_tell_relays(w, 0, c.now).relays[1].mtu, 0);
     take_changes(w, c.now);
     /* Of another peer's probe, or of one that was not sent, nothing follows. */
     fits = self->fits;
@@ -325,18 +251,18 @@ static void test_what_the_way_to_a_relay_carries_is_told(void **state)
     edges_on_fits(&w->e, &fits, c.now);
     assert_false(edges_take_changes(&w->e));
     edges_on_fits(&w->e, &self->fits, c.now);
-    side = told(w, 0, c.now);
+    side = edge_world_tell_relays(w, 0, c.now);
     assert_true(x25519_public_equal(&side.relays[1].key, &c.nodes[1].key));
     assert_int_equal(side.relays[1].mtu, 1380);
     assert_true(side.relays[1].rtt >= 2 * COUPLE_DELAY);
     /* An answer that was shorter says nothing of the way back. */
     peer_table_find(&w->e.peers, "n3")->pmtu->is_both = false;
-    assert_int_equal(told(w, 0, c.now).relays[1].mtu, 0);
+    assert_int_equal(edge_world_tell_relays(w, 0, c.now).relays[1].mtu, 0);
     peer_table_find(&w->e.peers, "n3")->pmtu->is_both = true;
     edges_use_direct(&w->e, &self->use, &own_socket, c.now);
-    assert_int_equal(told(w, 0, c.now).relays[1].mtu, 0);
+    assert_int_equal(edge_world_tell_relays(w, 0, c.now).relays[1].mtu, 0);
     /* A path that is lost carries nothing. */
-    go_relayed(w, 3, 0, c.now);
+    edge_world_relay(w, 3, 0, c.now);
     (void)edges_routes(&w->e, &(size_t){0});
     end_couple(w, &c);
 }

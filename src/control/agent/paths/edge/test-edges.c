@@ -17,6 +17,7 @@
 #include "os/log.h"
 #include "path/paths.h"
 #include "test/support/captured_log.h"
+#include "test/support/edge_world.h"
 #include "test/support/path_couple.h"
 #include "test/support/sample_mesh.h"
 
@@ -26,55 +27,18 @@
 
 #define SELF 2
 
-struct world {
-    struct edges e;
-    struct paths *paths;
-    struct snapshot snapshot;
-    uint64_t seed;
-};
-
-static struct endpoint endpoint(const char *text)
-{
-    struct endpoint ep;
-
-    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
-    return ep;
-}
-
-/* Node @n finds paths; @run: as a relay, 0: it is none. */
-static void put_peer_with_key(
-    struct snapshot *s, unsigned n, const struct x25519_public *key, uint64_t run)
-{
-    struct object o = sample_node(n);
-
-    o.node.key = *key;
-    o.node.side = calloc(1, sizeof(*o.node.side));
-    assert_non_null(o.node.side);
-    o.node.side->generation = 1;
-    o.node.side->relay_run = run;
-    o.node.relay = run != 0;
-    sample_put(s, o);
-}
-
-static void put_peer(struct snapshot *s, unsigned n, uint64_t run)
-{
-    const struct x25519_public key = sample_key(n);
-
-    put_peer_with_key(s, n, &key, run);
-}
-
 /* n3 is a peer like any other, n4 and n5 are relays. This end has the smallest key. */
 static int set_up(void **state)
 {
-    static struct world w;
+    static struct edge_world w;
     const struct x25519_public own = {.b = {0}};
     struct paths_options opt = {.secret = {.b = {[0] = 8, [31] = 64}}};
 
-    w = (struct world){.snapshot = sample_snapshot(5, SELF), .seed = 1};
+    w = (struct edge_world){.snapshot = sample_snapshot(5, SELF), .seed = 1};
     opt.rng = rng_seeded(&w.seed);
-    put_peer(&w.snapshot, 3, 0);
-    put_peer(&w.snapshot, 4, 70);
-    put_peer(&w.snapshot, 5, 80);
+    edge_world_put_peer(&w.snapshot, 3, 0);
+    edge_world_put_peer(&w.snapshot, 4, 70);
+    edge_world_put_peer(&w.snapshot, 5, 80);
     w.snapshot.network.mtu = 1380;
     assert_int_equal(paths_new(&w.paths, &opt, T0), 0);
     edges_init(&w.e, w.paths, &opt.secret, &own, &opt.rng);
@@ -87,7 +51,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
 
     edges_deinit(&w->e);
     w->paths = paths_free(w->paths);
@@ -97,54 +61,24 @@ static int tear_down(void **state)
 
 /* ---- what happens --------------------------------------------------------------------------- */
 
-static void go_direct(struct world *w, unsigned n, const char *at, nsec_t now)
+static void go_direct(struct edge_world *w, unsigned n, const char *at, nsec_t now)
 {
     struct path_action action = {.path = PATH_KIND_DIRECT, .peer = sample_key(n)};
 
-    action.remote = endpoint(at);
+    action.remote = edge_world_endpoint(at);
     edges_use_direct(&w->e, &action, &action.remote, now);
-    (void)edges_choose_relays(&w->e, now);
-}
-
-/* @relay 0: the hub. */
-static void go_relayed(struct world *w, unsigned n, unsigned relay, nsec_t now)
-{
-    struct path_action action = {.path = PATH_KIND_RELAY, .peer = sample_key(n)};
-
-    if (relay != 0)
-        action.via.key = sample_key(relay);
-    edges_use_relay(&w->e, &action, now);
     (void)edges_choose_relays(&w->e, now);
 }
 
 static struct observation seen(unsigned n, const char *at, nsec_t handshake_at, uint64_t bytes)
 {
     return (struct observation){.key = sample_key(n),
-        .endpoint = endpoint(at),
+        .endpoint = edge_world_endpoint(at),
         .handshake_at = handshake_at,
         .facts = {.rx_bytes = bytes, .tx_bytes = bytes}};
 }
 
-static void see(struct world *w, struct observation what, nsec_t now)
-{
-    edges_observe(&w->e, &(struct observe){.items = &what, .n = 1}, now);
-    (void)edges_choose_relays(&w->e, now);
-}
-
-/* The route of that node; fails the test when it has none. */
-static struct render_path route(struct world *w, const char *node)
-{
-    size_t n;
-    const struct render_path *routes = edges_routes(&w->e, &n);
-
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(routes[i].node, node) == 0)
-            return routes[i];
-    fail_msg("%s has no route", node);
-    return (struct render_path){.mtu = 0};
-}
-
-static bool is_handshake_due(struct world *w, const char *node, nsec_t now)
+static bool is_handshake_due(struct edge_world *w, const char *node, nsec_t now)
 {
     return peer_table_find(&w->e.peers, node)->handshake.due_at <= now;
 }
@@ -153,15 +87,15 @@ static bool is_handshake_due(struct world *w, const char *node, nsec_t now)
 
 static void test_from_direct_to_the_hub(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     size_t n;
 
     go_direct(w, 3, "198.51.100.3:51820", T0);
     assert_true(edges_take_changes(&w->e));
     assert_false(edges_take_changes(&w->e));
-    assert_int_equal(route(w, "n3").endpoint.port, 51820);
+    assert_int_equal(edge_world_route(w, "n3").endpoint.port, 51820);
     assert_false(edges_awaits_handshake(&w->e));
-    go_relayed(w, 3, 0, T0 + SEC);
+    edge_world_relay(w, 3, 0, T0 + SEC);
     assert_true(edges_take_changes(&w->e));
     (void)edges_routes(&w->e, &n);
     assert_int_equal(n, 0);
@@ -171,54 +105,54 @@ static void test_from_direct_to_the_hub(void **state)
     assert_string_equal(edges_next_handshake(&w->e, T0 + SEC)->node, "n3");
     assert_null(edges_next_handshake(&w->e, T0 + SEC));
     /* Through the hub again is nothing new. */
-    go_relayed(w, 3, 0, T0 + 2 * SEC);
+    edge_world_relay(w, 3, 0, T0 + 2 * SEC);
     assert_false(edges_take_changes(&w->e));
 }
 
 static void test_a_relay_is_kept_ready(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
 
     go_direct(w, 4, "198.51.100.4:51820", T0);
-    assert_true(route(w, "n4").is_standby);
+    assert_true(edge_world_route(w, "n4").is_standby);
     /* It must have heard us. */
     assert_true(is_handshake_due(w, "n4", T0));
-    see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    edge_world_see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
     assert_false(edges_awaits_handshake(&w->e));
     (void)edges_take_changes(&w->e);
     /* One that is a relay no more is a peer like any other. */
-    put_peer(&w->snapshot, 4, 0);
+    edge_world_put_peer(&w->snapshot, 4, 0);
     edges_set_snapshot(&w->e, &w->snapshot, T0 + 2 * SEC);
     assert_true(edges_choose_relays(&w->e, T0 + 2 * SEC));
-    assert_false(route(w, "n4").is_standby);
+    assert_false(edge_world_route(w, "n4").is_standby);
     assert_true(edges_take_changes(&w->e));
     assert_false(edges_choose_relays(&w->e, T0 + 2 * SEC));
 }
 
 static void test_what_goes_through_a_relay_follows_it(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
 
     go_direct(w, 4, "198.51.100.4:51820", T0);
-    go_relayed(w, 3, 4, T0);
-    assert_string_equal(route(w, "n3").via, "n4");
-    assert_int_equal(route(w, "n3").endpoint.port, 51820);
+    edge_world_relay(w, 3, 4, T0);
+    assert_string_equal(edge_world_route(w, "n3").via, "n4");
+    assert_int_equal(edge_world_route(w, "n3").endpoint.port, 51820);
     go_direct(w, 4, "198.51.100.4:4000", T0 + SEC);
-    assert_int_equal(route(w, "n3").endpoint.port, 4000);
+    assert_int_equal(edge_world_route(w, "n3").endpoint.port, 4000);
     assert_true(is_handshake_due(w, "n4", T0 + SEC));
     /* Through a relay that we do not reach directly it goes by the hub. */
-    go_relayed(w, 3, 5, T0 + 2 * SEC);
+    edge_world_relay(w, 3, 5, T0 + 2 * SEC);
     assert_int_equal(peer_table_find(&w->e.peers, "n3")->route.kind, EDGE_ROUTE_HUB);
 }
 
 static void test_a_relay_that_has_forgotten(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
 
     go_direct(w, 4, "198.51.100.4:51820", T0);
-    go_relayed(w, 3, 4, T0);
+    edge_world_relay(w, 3, 4, T0);
     assert_false(is_handshake_due(w, "n3", T0 + SEC));
-    put_peer(&w->snapshot, 4, 71);
+    edge_world_put_peer(&w->snapshot, 4, 71);
     edges_set_snapshot(&w->e, &w->snapshot, T0 + SEC);
     assert_true(is_handshake_due(w, "n3", T0 + SEC));
     assert_true(is_handshake_due(w, "n4", T0 + SEC));
@@ -227,11 +161,11 @@ static void test_a_relay_that_has_forgotten(void **state)
 
 static void test_a_hub_that_has_forgotten(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
 
     go_direct(w, 4, "198.51.100.4:51820", T0);
-    see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
-    see(w, seen(3, "203.0.113.10:51820", T0 + MS, 1), T0 + SEC);
+    edge_world_see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    edge_world_see(w, seen(3, "203.0.113.10:51820", T0 + MS, 1), T0 + SEC);
     (void)edges_take_changes(&w->e);
     edges_on_hub_forgot(&w->e, T0 + 2 * SEC);
     assert_true(edges_take_changes(&w->e));
@@ -245,9 +179,9 @@ static void test_a_hub_that_has_forgotten(void **state)
 /* Another hub relays from now on: what goes through it shakes hands there, and nothing else. */
 static void test_another_hub_relays(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct object other = sample_node(1);
-    struct endpoint at = endpoint("203.0.113.99:51820");
+    struct endpoint at = edge_world_endpoint("203.0.113.99:51820");
 
     other.node.key = sample_key(9);
     (void)snprintf(other.node.meta.name, sizeof(other.node.meta.name), "hub-b");
@@ -256,9 +190,9 @@ static void test_another_hub_relays(void **state)
     edges_set_snapshot(&w->e, &w->snapshot, T0);
     assert_string_equal(w->e.hub_name, "hub");
     go_direct(w, 4, "198.51.100.4:51820", T0);
-    see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
-    see(w, seen(3, "203.0.113.10:51820", T0 + MS, 1), T0 + SEC);
-    see(w, seen(9, "203.0.113.99:51820", T0 + MS, 1), T0 + SEC);
+    edge_world_see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    edge_world_see(w, seen(3, "203.0.113.10:51820", T0 + MS, 1), T0 + SEC);
+    edge_world_see(w, seen(9, "203.0.113.99:51820", T0 + MS, 1), T0 + SEC);
     assert_true(edges_is_hub_at(&w->e, &at));
     (void)edges_take_changes(&w->e);
     edges_set_hub(&w->e, snapshot_find_node(&w->snapshot, "hub"), T0 + 2 * SEC);
@@ -272,7 +206,7 @@ static void test_another_hub_relays(void **state)
 }
 
 /* The path that an edge has been given last; NONE: it was given none. */
-static struct path_action last_use(struct world *w, unsigned n)
+static struct path_action last_use(struct edge_world *w, unsigned n)
 {
     struct path_action last = {.kind = PATH_ACTION_NONE};
     const struct x25519_public key = sample_key(n);
@@ -286,24 +220,24 @@ static struct path_action last_use(struct world *w, unsigned n)
 
 static void test_the_other_end_leads(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     const struct x25519_public relay = sample_key(4);
     struct path_action action;
 
     go_direct(w, 4, "198.51.100.4:51820", T0);
     (void)last_use(w, 3);
     /* Until the engine has our own route, where it sends to says nothing. */
-    see(w, seen(3, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    edge_world_see(w, seen(3, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
     assert_int_equal(last_use(w, 3).kind, PATH_ACTION_NONE);
     edges_on_applied(&w->e);
-    see(w, seen(3, "198.51.100.4:51820", T0 + 2 * MS, 2), T0 + 2 * SEC);
+    edge_world_see(w, seen(3, "198.51.100.4:51820", T0 + 2 * MS, 2), T0 + 2 * SEC);
     action = last_use(w, 3);
     assert_int_equal(action.kind, PATH_ACTION_USE);
     assert_true(action.is_followed);
     assert_true(x25519_public_equal(&action.via.key, &relay));
     /* No handshake is begun for it: there was one. */
     edges_use_relay(&w->e, &action, T0 + 2 * SEC);
-    assert_string_equal(route(w, "n3").via, "n4");
+    assert_string_equal(edge_world_route(w, "n3").via, "n4");
     assert_false(is_handshake_due(w, "n3", T0 + 3 * SEC));
 }
 
@@ -318,7 +252,7 @@ static struct observation left(unsigned n, const char *at)
 
 static void test_a_path_of_an_earlier_agent_is_kept(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct observation all[] = {left(3, "198.51.100.3:51820"), left(4, "198.51.100.4:51820")};
     const struct observe both = {.items = all, .n = 2};
     struct path_action action;
@@ -338,12 +272,12 @@ static void test_a_path_of_an_earlier_agent_is_kept(void **state)
 
 static void test_what_shows_no_path_of_an_earlier_agent(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct observation all[] = {left(1, "203.0.113.10:51820"), left(3, "203.0.113.10:51820"),
         left(4, "198.51.100.4:51820"), left(5, "127.0.0.1:4000")};
 
     /* n3 goes through the hub, n4 is heard elsewhere, and n5 was reached through that agent. */
-    all[2].heard = endpoint("198.51.100.4:4000");
+    all[2].heard = edge_world_endpoint("198.51.100.4:4000");
     edges_observe(&w->e, &(struct observe){.items = all, .n = 4}, T0 + SEC);
     for (unsigned n = 3; n <= 5; n++) {
         assert_int_not_equal(last_use(w, n).path, PATH_KIND_DIRECT);
@@ -358,7 +292,7 @@ static void test_what_shows_no_path_of_an_earlier_agent(void **state)
 /* Through the relay n4, which is reached directly itself. */
 static void test_what_a_relay_carries_is_no_direct_path(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct observation all[] = {left(3, "198.51.100.4:51820"), left(4, "198.51.100.4:51820")};
     const struct x25519_public relayed = sample_key(3);
     struct path_action action;
@@ -375,7 +309,7 @@ static void test_what_a_relay_carries_is_no_direct_path(void **state)
 
 static void test_a_peer_that_goes(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     size_t n;
 
     go_direct(w, 3, "198.51.100.3:51820", T0);
@@ -390,14 +324,6 @@ static void test_a_peer_that_goes(void **state)
 
 /* ---- what is told of relays ----------------------------------------------------------------- */
 
-static struct path_side told(struct world *w, nsec_t hub_rtt, nsec_t now)
-{
-    struct path_side side = {.generation = 9};
-
-    edges_tell_relays(&w->e, hub_rtt, &side, now);
-    return side;
-}
-
 static void assert_relay(
     const struct path_relay *relay, const struct x25519_public *key, nsec_t rtt, uint16_t mtu)
 {
@@ -408,23 +334,23 @@ static void assert_relay(
 
 static void test_which_relays_are_reported(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     const struct x25519_public hub = sample_key(1);
     const struct x25519_public relay = sample_key(4);
-    struct path_side side = told(w, 30 * MS, T0);
+    struct path_side side = edge_world_tell_relays(w, 30 * MS, T0);
 
     assert_int_equal(side.n_relays, 1);
     assert_relay(&side.relays[0], &hub, 30 * MS, 0);
     /* One that is reached directly, once there is a session with it. */
     go_direct(w, 4, "198.51.100.4:51820", T0);
-    assert_int_equal(told(w, 30 * MS, T0).n_relays, 1);
-    see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
-    side = told(w, 30 * MS, T0 + SEC);
+    assert_int_equal(edge_world_tell_relays(w, 30 * MS, T0).n_relays, 1);
+    edge_world_see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    side = edge_world_tell_relays(w, 30 * MS, T0 + SEC);
     assert_int_equal(side.n_relays, 2);
     assert_relay(&side.relays[0], &hub, 30 * MS, 0);
     assert_relay(&side.relays[1], &relay, 1, 0);
     w->e.hub_liveness.is_dead = true;
-    side = told(w, 30 * MS, T0 + SEC);
+    side = edge_world_tell_relays(w, 30 * MS, T0 + SEC);
     assert_int_equal(side.n_relays, 1);
     assert_relay(&side.relays[0], &relay, 1, 0);
 }
@@ -432,7 +358,7 @@ static void test_which_relays_are_reported(void **state)
 /* A standby that has no session shakes hands, once; whether it is used makes no difference. */
 static void test_standbys_change_routes(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct peer_entry *relay;
 
     go_direct(w, 4, "198.51.100.4:51820", T0);
@@ -458,15 +384,15 @@ static void test_standbys_change_routes(void **state)
     assert_true(edges_choose_relays(&w->e, T0 + 3 * SEC));
     assert_true(relay->handshake.due_at == NSEC_NEVER);
     /* It is none any more when its path is lost. */
-    go_relayed(w, 4, 0, T0 + 4 * SEC);
+    edge_world_relay(w, 4, 0, T0 + 4 * SEC);
     assert_false(relay->is_standby);
 }
 
 static void test_where_a_relay_is(void **state)
 {
-    struct world *w = *state;
-    const struct endpoint at = endpoint("198.51.100.4:51820");
-    const struct endpoint of_peer = endpoint("198.51.100.3:51820");
+    struct edge_world *w = *state;
+    const struct endpoint at = edge_world_endpoint("198.51.100.4:51820");
+    const struct endpoint of_peer = edge_world_endpoint("198.51.100.3:51820");
     const struct endpoint none = {.port = 0};
 
     assert_null(edges_relay_at(&w->e, &at));
@@ -476,7 +402,7 @@ static void test_where_a_relay_is(void **state)
     assert_string_equal(edges_relay_at(&w->e, &at)->node, "n4");
     assert_null(edges_relay_at(&w->e, &of_peer));
     /* What goes through it is not it. */
-    go_relayed(w, 5, 4, T0);
+    edge_world_relay(w, 5, 4, T0);
     assert_string_equal(edges_relay_at(&w->e, &at)->node, "n4");
 }
 
@@ -485,23 +411,23 @@ static void test_where_a_relay_is(void **state)
 /* The other end begins, and this one only if it did not. */
 static void test_the_greater_key_waits(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct edge_handshake *h;
 
     memset(&w->e.own, 0xff, sizeof(w->e.own));
     go_direct(w, 3, "198.51.100.3:51820", T0);
-    go_relayed(w, 3, 0, T0 + SEC);
+    edge_world_relay(w, 3, 0, T0 + SEC);
     h = &peer_table_find(&w->e.peers, "n3")->handshake;
     assert_int_equal(h->due_at, T0 + SEC + EDGE_HANDSHAKE_TURN);
     assert_int_equal(h->wanted_at, T0 + SEC);
     /* From one relay to another one it waits for less, and only where there is a session. */
     h->due_at = NSEC_NEVER;
     go_direct(w, 4, "198.51.100.4:51820", T0 + 2 * SEC);
-    go_relayed(w, 3, 4, T0 + 2 * SEC);
+    edge_world_relay(w, 3, 4, T0 + 2 * SEC);
     assert_true(h->due_at == NSEC_NEVER);
     assert_int_equal(h->wanted_at, T0 + 2 * SEC);
     h->seen_at = T0 + 2 * SEC;
-    go_relayed(w, 3, 0, T0 + 3 * SEC);
+    edge_world_relay(w, 3, 0, T0 + 3 * SEC);
     assert_int_equal(h->due_at, T0 + 3 * SEC + EDGE_HANDSHAKE_RELAY_TURN);
     /* A direct path needs none. */
     go_direct(w, 3, "198.51.100.3:51820", T0 + 3 * SEC);
@@ -510,14 +436,14 @@ static void test_the_greater_key_waits(void **state)
 
 static void test_handshakes_are_taken_in_turn(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
 
     for (unsigned n = 3; n <= 5; n += 2) {
         char at[32];
 
         (void)snprintf(at, sizeof(at), "198.51.100.%u:51820", n);
         go_direct(w, n, at, T0);
-        go_relayed(w, n, 0, T0 + SEC * n);
+        edge_world_relay(w, n, 0, T0 + SEC * n);
     }
     assert_int_equal(edges_due(&w->e, T0), T0 + 3 * SEC);
     (void)edges_take_changes(&w->e);
@@ -545,13 +471,13 @@ static void test_handshakes_are_taken_in_turn(void **state)
 
 static void test_traffic_is_counted(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct observation items[] = {seen(1, "203.0.113.10:51820", T0, 7),
         seen(3, "203.0.113.10:51820", T0, 100), seen(4, "198.51.100.4:51820", T0, 1000),
         seen(5, "203.0.113.10:51820", 0, 30)};
     const struct observe all = {.items = items, .n = 4};
     const struct peer_entry *peer = peer_table_find(&w->e.peers, "n3");
-    const struct endpoint heard = endpoint("198.51.100.77:1");
+    const struct endpoint heard = edge_world_endpoint("198.51.100.77:1");
 
     items[1].facts.tx_bytes = 200;
     items[1].heard = heard;
@@ -585,7 +511,7 @@ static void test_traffic_is_counted(void **state)
 /* An edge that shows at the hub's endpoint was moved there by its other end. */
 static void test_the_other_end_leads_to_the_hub(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     const struct x25519_public hub = sample_key(1);
     struct observation items[] = {
         seen(1, "203.0.113.10:51820", T0, 7), seen(3, "203.0.113.10:51820", T0 + SEC, 1)};
@@ -593,10 +519,10 @@ static void test_the_other_end_leads_to_the_hub(void **state)
     struct path_action action;
 
     go_direct(w, 4, "198.51.100.4:51820", T0);
-    go_relayed(w, 3, 4, T0);
+    edge_world_relay(w, 3, 4, T0);
     paths_on_relayed(w->paths, &items[1].key, &(struct x25519_public){{4, 0, 7}}, T0);
     edges_on_applied(&w->e);
-    see(w, items[0], T0 + SEC);
+    edge_world_see(w, items[0], T0 + SEC);
     (void)last_use(w, 3);
     edges_observe(&w->e, &all, T0 + 2 * SEC);
     action = last_use(w, 3);
@@ -613,7 +539,7 @@ static void test_the_other_end_leads_to_the_hub(void **state)
 
 static void test_two_relays_at_one_endpoint(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct observation all[] = {left(4, "198.51.100.4:51820"), left(5, "198.51.100.4:51820")};
 
     edges_observe(&w->e, &(struct observe){.items = all, .n = 2}, T0 + SEC);
@@ -622,7 +548,7 @@ static void test_two_relays_at_one_endpoint(void **state)
 
 static void test_a_stranger_at_a_relays_endpoint(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct observation all[] = {left(4, "198.51.100.4:51820"), left(77, "198.51.100.4:51820")};
 
     edges_observe(&w->e, &(struct observe){.items = all, .n = 2}, T0 + SEC);
@@ -631,7 +557,7 @@ static void test_a_stranger_at_a_relays_endpoint(void **state)
 
 /* ---- hubs ----------------------------------------------------------------------------------- */
 
-static void put_hub_b(struct world *w)
+static void put_hub_b(struct edge_world *w)
 {
     struct object other = sample_node(1);
 
@@ -644,9 +570,9 @@ static void put_hub_b(struct world *w)
 
 static void test_where_hubs_are(void **state)
 {
-    struct world *w = *state;
-    const struct endpoint a = endpoint("203.0.113.10:51820");
-    const struct endpoint b = endpoint("203.0.113.99:51820");
+    struct edge_world *w = *state;
+    const struct endpoint a = edge_world_endpoint("203.0.113.10:51820");
+    const struct endpoint b = edge_world_endpoint("203.0.113.99:51820");
     const struct endpoint none = {.port = 0};
     const struct x25519_public key_a = sample_key(1), key_b = sample_key(9);
     struct observation items[] = {
@@ -681,7 +607,7 @@ static void test_where_hubs_are(void **state)
 /* When the hub that was chosen goes, another one is taken. */
 static void test_the_chosen_hub_goes(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct object plain = sample_node(9);
 
     put_hub_b(w);
@@ -698,7 +624,7 @@ static void test_the_chosen_hub_goes(void **state)
 
 /* ---- stock peers ---------------------------------------------------------------------------- */
 
-static struct stock_mtu *put_stock(struct world *w)
+static struct stock_mtu *put_stock(struct edge_world *w)
 {
     struct object o = sample_node(10);
 
@@ -709,7 +635,7 @@ static struct stock_mtu *put_stock(struct world *w)
     return &w->e.stocks.items[0];
 }
 
-static uint16_t ceiling_of_stock(struct world *w, const char *at)
+static uint16_t ceiling_of_stock(struct edge_world *w, const char *at)
 {
     struct observation items[] = {seen(1, "203.0.113.10:51820", T0, 1), seen(10, at, T0, 1)};
 
@@ -721,10 +647,10 @@ static void test_what_limits_packets_to_stock_peers(void **state)
 {
     static const char through_hub[] = "203.0.113.10:51820";
     static const char elsewhere[] = "198.51.100.10:51820";
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct stock_mtu *stock = put_stock(w);
 
-    see(w, seen(10, elsewhere, T0, 1), T0);
+    edge_world_see(w, seen(10, elsewhere, T0, 1), T0);
     assert_null(stock->pmtu);
     w->e.can_ping = true;
     assert_int_equal(ceiling_of_stock(w, elsewhere), 1380);
@@ -746,7 +672,7 @@ static void test_what_limits_packets_to_stock_peers(void **state)
 /* Together with the other edges, by name. */
 static void test_routes_of_stock_peers(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     struct stock_mtu *stock = put_stock(w);
     const struct render_path *routes;
     size_t n;
@@ -774,7 +700,7 @@ static void test_routes_of_stock_peers(void **state)
 /* The paths know of no way to the peer yet, so no probe leaves, and no answer is waited for. */
 static void test_a_probe_that_is_not_sent(void **state)
 {
-    struct world *w = *state;
+    struct edge_world *w = *state;
     const struct pmtu_driver *pmtu;
 
     go_direct(w, 3, "198.51.100.3:51820", T0);

@@ -330,6 +330,22 @@ int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_no
     return status;
 }
 
+void sample_hub_turn_edge_off(struct sample_hub *s, const char *a, const char *b)
+{
+    char path[96];
+    char body[256];
+    int status;
+
+    (void)snprintf(path, sizeof(path), "/v1/networks/default/objects/MeshEdge/%s--%s", a, b);
+    (void)snprintf(body, sizeof(body),
+        "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"%s--%s\"},"
+        "\"spec\":{\"nodes\":[\"%s\",\"%s\"],\"path\":\"off\"}}",
+        a, b, a, b);
+    status = sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "PUT", path, body, NULL);
+    if (status != 200 && status != 201)
+        sample_hub_fail("the edge %s--%s is not turned off: %d", a, b, status);
+}
+
 /* ---- listening ------------------------------------------------------------------------------ */
 
 void sample_hub_listen(struct sample_hub *s, struct model_node *member)

@@ -75,6 +75,9 @@ void sample_hub_end(struct sample_hub *s);
 int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret);
 
+/** sample_hub_turn_edge_off() - an administrator has these two, in byte order, not talk. */
+void sample_hub_turn_edge_off(struct sample_hub *s, const char *a, const char *b);
+
 /** sample_hub_query_value() - for struct request; the query is its texts "a=1", and an empty one.
  */
 const char *sample_hub_query_value(const void *query, const char *name);

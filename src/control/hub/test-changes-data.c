@@ -114,19 +114,6 @@ static bool is_relayed(const struct model_node *from, const struct model_node *t
            ROUTER_ACTION_FORWARD;
 }
 
-static void turn_edge_off(const char *a, const char *b)
-{
-    char path[96];
-    char body[256];
-
-    (void)snprintf(path, sizeof(path), "/v1/networks/default/objects/MeshEdge/%s--%s", a, b);
-    (void)snprintf(body, sizeof(body),
-        "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"%s--%s\"},"
-        "\"spec\":{\"nodes\":[\"%s\",\"%s\"],\"path\":\"off\"}}",
-        a, b, a, b);
-    assert_in_range(ask("PUT", path, body), 200, 201);
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* For a while a removed node has its session, and nothing is relayed for it. */
@@ -215,7 +202,7 @@ static void test_an_edge_is_turned_off(void **state)
     const struct model_node *c = add_member("cc");
 
     assert_true(is_relayed(a, b));
-    turn_edge_off("aa", "bb");
+    sample_hub_turn_edge_off(&s, "aa", "bb");
     assert_false(is_relayed(a, b));
     assert_true(is_relayed(a, c));
     assert_int_equal(ask("DELETE", "/v1/networks/default/objects/MeshEdge/aa--bb", NULL), 204);

@@ -174,19 +174,6 @@ static void test_a_removed_node_is_told(void **state)
     assert_true(s.ears[0].is_removed || s.ears[0].stream == NULL);
 }
 
-static void turn_edge_off(const char *a, const char *b)
-{
-    char path[96];
-    char body[256];
-
-    (void)snprintf(path, sizeof(path), "/v1/networks/default/objects/MeshEdge/%s--%s", a, b);
-    (void)snprintf(body, sizeof(body),
-        "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"%s--%s\"},"
-        "\"spec\":{\"nodes\":[\"%s\",\"%s\"],\"path\":\"off\"}}",
-        a, b, a, b);
-    assert_in_range(ask("PUT", path, body), 200, 201);
-}
-
 /* What the store still has of a node would be the next one's of its name. */
 static void test_what_is_left_of_a_node_is_deleted(void **state)
 {
@@ -195,8 +182,8 @@ static void test_what_is_left_of_a_node_is_deleted(void **state)
     sample_hub_add_node(&s, "aa");
     sample_hub_add_node(&s, "bb");
     sample_hub_add_node(&s, "cc");
-    turn_edge_off("aa", "bb");
-    turn_edge_off("bb", "cc");
+    sample_hub_turn_edge_off(&s, "aa", "bb");
+    sample_hub_turn_edge_off(&s, "bb", "cc");
     put("report/default/aa", "{}");
     assert_int_equal(count_records("edge/default/"), 2);
     /* Another hub has deleted the node alone. */
@@ -272,7 +259,7 @@ static void test_an_edge_is_told_to_its_ends(void **state)
     sample_hub_hear(&s);
     for (unsigned i = 0; i < 2; i++)
         before[i] = s.ears[i].n_events;
-    turn_edge_off("aa", "bb");
+    sample_hub_turn_edge_off(&s, "aa", "bb");
     sample_hub_hear(&s);
     for (unsigned i = 0; i < 2; i++)
         assert_true(s.ears[i].n_events > before[i]);

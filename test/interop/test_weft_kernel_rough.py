@@ -71,15 +71,13 @@ def test_the_kernel_gets_in_under_load_after_a_cookie(ends):
 
 def test_weft_gets_in_with_the_kernels_cookie(ends):
     ends.join("weft")
-    sender = _flood(ends, "kernel", rate=LOAD_RATE)
+    # As fast as that kernel answers, whatever this machine makes of it: always loaded, and never
+    # without room for who has no cookie yet.
+    sender = _flood(ends, "kernel", ahead=KERNEL_QUEUE // 4)
     with _capture(ends) as capture:
         ends.weft.set("peer", ends.kernel.public_key, "persistent-keepalive", 1)
         wait_for(
             lambda: capture.messages(COOKIE_REPLY, is_outgoing=False), 40, "the kernel's cookie")
-        # As fast as that kernel answers, whatever this machine makes of it: always loaded, and
-        # never without room.
-        sender.stop()
-        sender = _flood(ends, "kernel", ahead=KERNEL_QUEUE // 4)
         wait_for(lambda: ends.weft.state(ends.kernel).handshake > 0, 30, "weft's handshake")
         initiations = capture.messages(INITIATION, is_outgoing=True)
     sender.stop()

@@ -563,8 +563,8 @@ static void test_members_of_the_group(void **state)
     assert_int_equal(ask_root("DELETE", "/v1/networks/default", NULL), 204);
 }
 
-/* Is something there that listens at that address? */
-static bool is_served_at(const struct ip_addr *address, unsigned port)
+/* 0, or negative errno: -EADDRINUSE where something listens there. */
+static int bind_at(const struct ip_addr *address, unsigned port)
 {
     struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -574,6 +574,14 @@ static bool is_served_at(const struct ip_addr *address, unsigned port)
     r = bind(fd, (struct sockaddr *)&at, sizeof(at));
     r = r < 0 ? -errno : 0;
     (void)close(fd);
+    return r;
+}
+
+/* Is something there that listens at that address? */
+static bool is_served_at(const struct ip_addr *address, unsigned port)
+{
+    int r = bind_at(address, port);
+
     assert_true(r == 0 || r == -EADDRINUSE);
     return r != 0;
 }
@@ -628,12 +636,14 @@ static void test_members_at_both_addresses(void **state)
     at[1] = p.addr = net->address6;
     w.hub = hub_free(w.hub);
     ifindex = add_interface(nl);
-    /* It is used at once: nobody else can have it. */
+    /* Nobody else can have it. */
     f = fopen("/proc/sys/net/ipv6/conf/wt-default/accept_dad", "we");
     assert_non_null(f);
     (void)fputs("0", f);
     (void)fclose(f);
     assert_int_equal(rtnl_add_address(nl, ifindex, &p, false), 0);
+    for (unsigned i = 0; i < 500 && bind_at(&p.addr, 0) < 0; i++)
+        (void)poll(NULL, 0, 10);
     start_well(NULL, NULL);
     port = hub_api_port(w.hub);
     for (unsigned i = 0; i < 2; i++)

@@ -17,12 +17,9 @@
 
 /* ---- the address that packets leave from ----------------------------------------------------- */
 
-/* A change comes in several pieces, as a rule: the old route goes, the new one comes. */
-#define SETTLE (100 * NSEC_PER_MSEC)
-
-/* A check of all peers costs a question to the kernel for each: it is not made more often than
- * this, whatever goes on in the network. */
-#define CHECK_EVERY NSEC_PER_SEC
+/* A check of all peers costs a question to the kernel for each. Whatever goes on in the network, it
+ * takes one part in so many of the thread's time at most. */
+#define CHECK_SHARE 20
 
 struct source_addr {
     struct port *port;       /* pins */
@@ -30,7 +27,7 @@ struct source_addr {
     struct loop_event event; /* of fd */
     struct netlink nl;       /* for questions */
     nsec_t due;              /* of the next check of all peers; NSEC_NEVER: nothing is new */
-    nsec_t checked_at;       /* when the last one was; 0: never */
+    nsec_t rests_until;      /* none is made before */
 };
 
 /** Is the interface by which packets to a place leave the one by which packets from there came? */
@@ -93,10 +90,10 @@ nsec_t source_addr_tick(struct source_addr *s, nsec_t now)
     if (now < s->due)
         return s->due;
     s->due = NSEC_NEVER;
-    s->checked_at = now;
     list_foreach(d, &s->port->devices, siblings)
         list_foreach(peer, &d->peers, siblings)
             check_route(peer, now);
+    s->rests_until = now + CHECK_SHARE * (clock_now() - now);
     return s->due;
 }
 
@@ -106,9 +103,7 @@ static void on_route_event(void *ctx, uint32_t epoll_events)
 
     if (!net_watch_read(s->fd) || s->due != NSEC_NEVER)
         return;
-    s->due = clock_now() + SETTLE;
-    if (s->checked_at != 0)
-        s->due = nsec_max(s->due, s->checked_at + CHECK_EVERY);
+    s->due = s->rests_until;
 }
 
 int source_addr_new(struct source_addr **ret, struct port *p)

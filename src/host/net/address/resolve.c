@@ -78,9 +78,15 @@ static int parse(const char *text, struct endpoint *ret, char host[static HOST_M
         return 0;
     }
     r = split(text, host, port, e);
-    if (r == 0 && ip_addr_parse(&ep.addr, host, NULL) == 0)
+    if (r < 0)
+        return r;
+    if (ip_addr_parse(&ep.addr, host, NULL) == 0)
         *ret = (struct endpoint){.addr = ep.addr, .port = *port};
-    return r;
+    else if (host[strspn(host, "0123456789.")] == '\0')
+        /* No name ends in a number (RFC 3696 section 2). */
+        return err_set(
+            e, -EINVAL, "\"%s\" is not an IPv4 address, which is four numbers from 0 to 255", host);
+    return 0;
 }
 
 int resolve_check(const char *text, struct ip_addr *ret, struct err *e)

@@ -15,16 +15,21 @@ static void test_forms(void **state)
     static const struct {
         const char *in;
         const char *out; /* NULL: refused */
+        const char *why;
     } cases[] = {
         {"203.0.113.10", "203.0.113.10:51820"},
         {"203.0.113.10:7", "203.0.113.10:7"},
         {"2001:db8::10", "[2001:db8::10]:51820"},
         {"[2001:db8::10]:7", "[2001:db8::10]:7"},
-        {"", NULL},
-        {":7", NULL},
-        {"203.0.113.10:0", NULL},
-        {"203.0.113.10:65536", NULL},
-        {"203.0.113.10:x", NULL},
+        {"", NULL, "\"\" is not HOST or HOST:PORT"},
+        {":7", NULL, "\":7\" is not HOST or HOST:PORT"},
+        {"203.0.113.10:0", NULL, "port \"0\" is not a number from 1 to 65535"},
+        {"203.0.113.10:65536", NULL, "port \"65536\" is not a number from 1 to 65535"},
+        {"203.0.113.10:x", NULL, "port \"x\" is not a number from 1 to 65535"},
+        {"203.0.113.256:7", NULL,
+            "\"203.0.113.256\" is not an IPv4 address, which is four numbers from 0 to 255"},
+        {"203.0.113", NULL,
+            "\"203.0.113\" is not an IPv4 address, which is four numbers from 0 to 255"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -36,7 +41,7 @@ static void test_forms(void **state)
 
         assert_int_equal(r == 0, cases[i].out != NULL);
         if (r != 0) {
-            assert_true(e.text[0] != '\0');
+            assert_string_equal(err_text(&e), cases[i].why);
             continue;
         }
         assert_int_equal(n, 1);

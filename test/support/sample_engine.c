@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "mesh/config/diff.h"
+#include "net/tun/offload.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -175,7 +176,12 @@ static int check_rates(struct engine *engine, struct err *e)
 
 static int offloads(struct engine *engine, struct offloads *ret, struct err *e)
 {
-    return ENGINE_E_UNSUPPORTED;
+    const struct sample_engine *se = (struct sample_engine *)engine;
+
+    if (!se->offloads)
+        return ENGINE_E_UNSUPPORTED;
+    *ret = *se->offloads;
+    return 0;
 }
 
 /* As the kernel's: it keeps no rates, and there is no process. */

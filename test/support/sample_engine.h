@@ -15,16 +15,17 @@
 struct sample_engine {
     struct engine engine;
     struct engine_frames frames;
-    bool refuses;            /* to open frames */
-    bool is_gone;            /* says so when something is sent or received, or when it is asked */
-    bool cannot_retire;      /* it is a process that cannot hand its interface over */
-    bool is_old;             /* it is an older version, which keeps no rates */
-    bool is_closed;          /* the test's owner has let go of it */
-    struct wg_config config; /* owns; what it was told; the test may change it */
-    unsigned n_applied;      /* changes that reached it */
-    size_t n_touched;        /* peers that the last of them was about */
-    unsigned n_handshakes;   /* that it was asked for */
-    unsigned n_open;         /* frames that are */
+    bool refuses;       /* to open frames */
+    bool is_gone;       /* says so when something is sent or received, or when it is asked */
+    bool cannot_retire; /* it is a process that cannot hand its interface over */
+    bool is_old;        /* it is an older version, which keeps no rates */
+    bool is_closed;     /* the test's owner has let go of it */
+    const struct offloads *offloads; /* borrowed; which it uses; NULL: it does not say */
+    struct wg_config config;         /* owns; what it was told; the test may change it */
+    unsigned n_applied;              /* changes that reached it */
+    size_t n_touched;                /* peers that the last of them was about */
+    unsigned n_handshakes;           /* that it was asked for */
+    unsigned n_open;                 /* frames that are */
     unsigned n_opened;
     struct engine_frame in; /* the next to be received */
     bool has_in;

@@ -203,7 +203,7 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
 {
     struct agent *a = ctx;
     struct err e = ERR_NULL;
-    nsec_t now = clock_now();
+    nsec_t now = a->clock();
     bool is_status;
     int r;
 
@@ -260,7 +260,7 @@ static void on_reported(void *ctx, enum edge_report_result result, const json_t 
 {
     struct agent_hub *hub = ctx;
     struct agent *a = hub->owner;
-    nsec_t now = clock_now();
+    nsec_t now = a->clock();
     int64_t ahead_s;
 
     node_report_on_result(&hub->report, result);
@@ -281,7 +281,7 @@ static void on_routes(void *ctx)
     struct agent *a = ctx;
 
     a->poll.has_changes = true;
-    pass_plan_request(&a->pass, clock_now());
+    pass_plan_request(&a->pass, a->clock());
 }
 
 static void on_self(void *ctx)
@@ -289,14 +289,14 @@ static void on_self(void *ctx)
     struct agent *a = ctx;
 
     hub_set_on_self(&a->hubs);
-    poll_plan_request(&a->poll, clock_now() + AGENT_CORE_SOON);
+    poll_plan_request(&a->poll, a->clock() + AGENT_CORE_SOON);
 }
 
 static void on_look(void *ctx)
 {
     struct agent *a = ctx;
 
-    poll_plan_request(&a->poll, clock_now());
+    poll_plan_request(&a->poll, a->clock());
 }
 
 static void on_network(void *ctx)
@@ -309,7 +309,7 @@ static void on_network(void *ctx)
     on_routes(a);
 }
 
-static void on_keepalive(void *ctx, bool is_measured, bool is_other)
+void agent_on_keepalive(void *ctx, bool is_measured, bool is_other)
 {
     struct agent *a = ctx;
 
@@ -319,9 +319,18 @@ static void on_keepalive(void *ctx, bool is_measured, bool is_other)
         node_keepalive_on_result(&a->keepalive, &a->snapshot.network);
     if (is_other) {
         node_keepalive_on_interval(&a->keepalive);
-        pass_plan_request(&a->pass, clock_now());
+        pass_plan_request(&a->pass, a->clock());
     }
 }
+
+const struct hub_link_listener agent_hub_listener = {.known = is_known,
+    .on_event = on_event,
+    .on_change = on_hub_change,
+    .on_reported = on_reported};
+const struct path_driver_listener agent_path_listener = {
+    .on_routes = on_routes, .on_self = on_self, .on_look = on_look, .on_network = on_network};
+const struct cluster_listener agent_cluster_listener = {
+    .on_event = on_cluster_event, .on_change = on_cluster_change};
 
 /* The interface was changed, or is gone: have a pass at once. */
 static void on_link(uv_poll_t *poll, int status, int events)
@@ -390,7 +399,7 @@ static void init_handles(struct life *l)
     node_copy_init(&a->copy, &a->state);
     node_clock_init(&a->time, a->config->state_dir);
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
-    node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, on_keepalive, a);
+    node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, agent_on_keepalive, a);
     if (a->state.answers_dns && resolver_new(&a->resolver, a->state.interface, RESOLV_CONF, &e) < 0)
         log_warning("the nodes' names are not answered by DNS: %s", err_text(&e));
     names.resolver = a->resolver;
@@ -407,16 +416,14 @@ static void start_link_watch(struct life *l)
     const char *interface = l->agent.state.interface;
     int r = link_watch_open(&l->link);
 
-    if (r == 0) {
-        /* One that is not there yet is found by its name when it appears. */
-        (void)snprintf(l->link.adopts, sizeof(l->link.adopts), "%s", interface);
-        (void)link_watch_find(&l->link, interface, -1);
-    }
     if (r < 0) {
         log_warning("%s cannot be watched, it is looked at every %d s: %s", interface,
             (int)(PASS_PLAN_PERIOD / NSEC_PER_SEC), strerror(-r));
         return;
     }
+    /* One that is not there yet is found by its name when it appears. */
+    (void)snprintf(l->link.adopts, sizeof(l->link.adopts), "%s", interface);
+    (void)link_watch_find(&l->link, interface, -1);
     (void)uv_poll_init(&l->agent.loop, &l->link_poll, l->link.fd);
     l->link_poll.data = l;
     (void)uv_poll_start(&l->link_poll, UV_READABLE, on_link);
@@ -424,8 +431,7 @@ static void start_link_watch(struct life *l)
 
 static int open_cluster(struct agent *a, struct err *e)
 {
-    struct cluster_listener listener = {
-        .on_event = on_cluster_event, .on_change = on_cluster_change, .ctx = a};
+    struct cluster_listener listener = agent_cluster_listener;
     struct cluster_self self;
 
     if (!a->config->cluster)
@@ -434,6 +440,7 @@ static int open_cluster(struct agent *a, struct err *e)
         a->state.snapshot.network.meta.name);
     (void)snprintf(self.node, sizeof(self.node), "%s", a->state.snapshot.self);
     a->cluster_seen.since = a->clock();
+    listener.ctx = a;
     return cluster_watch_new(&a->cluster, &a->loop, a->config->cluster, &self, &listener, e);
 }
 
@@ -441,29 +448,22 @@ static int open_cluster(struct agent *a, struct err *e)
 static int open_parts(struct life *l, struct err *e)
 {
     struct agent *a = &l->agent;
-    struct hub_link_listener listener = {.known = is_known,
-        .on_event = on_event,
-        .on_change = on_hub_change,
-        .on_reported = on_reported,
-        .ctx = a};
+    struct hub_link_listener hubs = agent_hub_listener;
+    struct path_driver_listener paths = agent_path_listener;
     struct path_driver_options opt = {.secret = &a->state.secret,
         .name = a->state.snapshot.self,
         .interface = a->state.interface,
         .given = a->state.given,
         .n_given = a->state.n_given,
         .pings = a->config->pings};
-    struct path_driver_listener paths = {.on_routes = on_routes,
-        .on_self = on_self,
-        .on_look = on_look,
-        .on_network = on_network,
-        .ctx = a};
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, a->state.accepts, e);
 
+    hubs.ctx = paths.ctx = a;
     a->reconcile.timestamps = a->time.path;
     if (r == 0)
         r = path_driver_new(&a->paths, &a->loop, &opt, &paths, e);
     if (r == 0) {
-        hub_set_init(&a->hubs, &a->loop, &a->state, &listener);
+        hub_set_init(&a->hubs, &a->loop, &a->state, &hubs);
         job_calls_init(&a->jobs, agent_core_find_link, a);
         a->running = (struct node_jobs){.calls = &a->jobs, .meter = &a->meter.meter};
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
@@ -477,9 +477,8 @@ static int open_parts(struct life *l, struct err *e)
         r = agent_api_open(&l->server, a, e);
     if (r < 0)
         return r;
-    r = uv_signal_start(&l->signals[0], on_signal, SIGTERM);
-    if (r == 0)
-        r = uv_signal_start(&l->signals[1], on_signal, SIGINT);
+    for (unsigned i = 0; r == 0 && i < 2; i++)
+        r = uv_signal_start(&l->signals[i], on_signal, i == 0 ? SIGTERM : SIGINT);
     return r == 0 ? 0 : err_set(e, r, "signals cannot be taken: %s", uv_strerror(r));
 }
 

@@ -12,7 +12,6 @@
 #include "hub/record/request.h"
 #include "mesh/names/hosts.h"
 #include "net/tun/offload.h"
-#include "os/clock.h"
 
 static void get_status(void *ctx, const struct request *rq, struct response *rs)
 {
@@ -28,8 +27,8 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     agent_core_poll(a);
     render = agent_core_render_input(a);
     serving = a->hubs.serving;
-    in.now = clock_now();
-    in.wall = clock_wall();
+    in.now = a->clock();
+    in.wall = a->wall_clock();
     in.hub = hub_link_view(serving->link, in.now);
     in.tls_failure = hub_transport_io_failure(&serving->transport);
     in.forwards4 = interface_setting(interface, true, "forwarding");
@@ -74,7 +73,7 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
     if (!node || !peer)
         response_refuse(rs, 404, "\"%s\" is no peer of this node", rq->params[0]);
     else
-        response_json(rs, 200, status_paths_encode(a, node, peer, clock_now()));
+        response_json(rs, 200, status_paths_encode(a, node, peer, a->clock()));
 }
 
 /*

@@ -559,11 +559,9 @@ static bool can_skip_poll(struct agent *a, nsec_t now)
 
 nsec_t agent_core_due(const struct agent *a)
 {
-    nsec_t due = nsec_min(a->pass.due_at, a->poll.due_at);
+    nsec_t due = nsec_min(nsec_min(a->pass.due_at, a->poll.due_at), hub_set_due(&a->hubs));
 
-    due = nsec_min(due, hub_set_due(&a->hubs));
-    due = nsec_min(due, a->cache.due_at);
-    return nsec_min(due, a->names.due_at);
+    return nsec_min(nsec_min(due, a->cache.due_at), a->names.due_at);
 }
 
 void agent_core_run(struct agent *a, nsec_t now)

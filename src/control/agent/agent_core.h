@@ -117,6 +117,17 @@ struct agent {
 /** agent_core_find_link() - a job_calls_find_fn. @ctx: the agent. */
 struct hub_link *agent_core_find_link(void *ctx, const char *name);
 
+/*
+ * What the agent does when one of its parts tells it something (agent.c). The ctx that the owner
+ * sets is the agent; of what hubs say it is the hub then, as hub_set.h has it.
+ */
+extern const struct hub_link_listener agent_hub_listener;
+extern const struct path_driver_listener agent_path_listener;
+extern const struct cluster_listener agent_cluster_listener;
+
+/** agent_on_keepalive() - a keepalive_fn. @ctx: the agent. */
+void agent_on_keepalive(void *ctx, bool is_measured, bool is_other);
+
 /** agent_core_take_hubs() - use the hubs of the snapshot; part of each pass, and of the start. 0 or
  * negative errno with words. */
 int agent_core_take_hubs(struct agent *a, struct err *e);

@@ -159,9 +159,7 @@ static void on_change(void *ctx, bool heard, const char *why, nsec_t at)
 
 static void on_reported(void *ctx, enum edge_report_result result, const json_t *body)
 {
-    struct agent_hub *hub = ctx;
-
-    node_report_on_result(&hub->report, result);
+    agent_hub_listener.on_reported(ctx, result, body);
     w.n_results++;
 }
 
@@ -203,6 +201,7 @@ static void open_parts(struct agent *a, struct netlink *nl)
     assert_int_equal(path_driver_new(&a->paths, &a->loop, &opt, &paths, NULL), 0);
     hub_set_init(&a->hubs, &a->loop, &w.state, &hub);
     job_calls_init(&a->jobs, agent_core_find_link, a);
+    a->running = (struct node_jobs){.calls = &a->jobs, .meter = &a->meter.meter};
     path_driver_set_snapshot(a->paths, &a->snapshot, w.now);
     assert_int_equal(agent_core_take_hubs(a, NULL), 0);
 }
@@ -244,6 +243,7 @@ static int leave(void **state)
 
     if (!*state)
         return 0;
+    node_jobs_stop(&a->running);
     hub_set_stop(&a->hubs);
     keepalive_probe_stop(&a->keepalive.probe);
     a->paths = path_driver_free(a->paths, false);
@@ -370,6 +370,44 @@ static void test_what_is_reported(void **state)
     assert_int_not_equal(a->meter.settled_at, 0);
 }
 
+/* What a report says of this machine's name; "": nothing. */
+static const char *hostname_reported(const char *name)
+{
+    struct agent *a = &w.agent;
+
+    assert_int_equal(sethostname(name, strlen(name)), 0);
+    node_report_on_hub(&a->hubs.serving->report);
+    json_decref(a->hubs.serving->report.node_reported);
+    a->hubs.serving->report.node_reported = NULL;
+    poll_and_report(1);
+    return text_of(json_object_get(w.answering[serving()].report, "node"), "hostname");
+}
+
+static void test_the_names_of_this_machine_that_are_reported(void **state)
+{
+    static const char longest[] = "a23456789-123456789-123456789-123456789-123456789-123456789-123";
+
+    (void)netns_need(state);
+    assert_int_equal(unshare(CLONE_NEWUTS), 0);
+    hear_the_hub();
+    assert_string_equal(hostname_reported("rack-7"), "rack-7");
+    /* Its name as a node is told already. */
+    assert_string_equal(hostname_reported("n2"), "");
+    assert_string_equal(hostname_reported(longest), longest);
+    assert_string_equal(hostname_reported("rack-7.example.org"), "");
+}
+
+static void test_the_clock_that_the_hub_tells(void **state)
+{
+    struct agent *a = &w.agent;
+
+    (void)netns_need(state);
+    hear_the_hub();
+    (void)snprintf(a->time.off, sizeof(a->time.off), "it is wrong");
+    poll_and_report(1);
+    assert_string_equal(a->time.off, "");
+}
+
 /* One each minute while nothing changes. Why a pass has failed is told, and that no engine runs. */
 static void test_when_it_is_reported(void **state)
 {
@@ -454,6 +492,23 @@ static void test_peers_that_are_reached_another_way(void **state)
     assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, "n5", NULL), 0);
     agent_core_poll(a);
     assert_true(a->hubs.serving->report.edges_changed);
+    a->hubs.serving->report.edges_changed = false;
+    /* Those there are, another way. */
+    hear_the_hub();
+    poll_and_report(1);
+    w.now += SEC;
+    a->hubs.serving->transport.transport.choice.by_stream = true;
+    agent_core_poll(a);
+    assert_int_equal(a->reach.items[0].kind, PATH_KIND_STREAM);
+    assert_true(a->reach.items[0].since == w.now);
+    assert_true(a->hubs.serving->report.edges_changed);
+    a->hubs.serving->report.edges_changed = false;
+    /* As they were, which is not wanted any more. */
+    w.now += SEC;
+    a->snapshot.network.topology = TOPOLOGY_MESH;
+    agent_core_poll(a);
+    assert_int_equal(a->reach.n_alarms, 1);
+    assert_true(a->hubs.serving->report.edges_changed);
 }
 
 /* How long an idle mapping lives is measured where there is a session with the hub by UDP. */
@@ -533,8 +588,8 @@ static bool polls_when_due(void)
     return a->poll.polled_at == w.now;
 }
 
-/* While no packet passes and nothing is waited for, a poll would show nothing new. */
-static void test_a_poll_that_can_be_left_out(void **state)
+/* Nothing is to be reported, and no packet passes. */
+static void be_idle(void **state)
 {
     struct agent *a = &w.agent;
 
@@ -550,6 +605,14 @@ static void test_a_poll_that_can_be_left_out(void **state)
         a->hubs.items[i]->report.self_changed = false;
     }
     (void)snprintf(a->state.interface, sizeof(a->state.interface), "quiet0");
+}
+
+/* While no packet passes and nothing is waited for, a poll would show nothing new. */
+static void test_a_poll_that_can_be_left_out(void **state)
+{
+    struct agent *a = &w.agent;
+
+    be_idle(state);
     assert_true(polls_when_due());
     assert_false(polls_when_due());
     a->poll.has_changes = true;
@@ -559,6 +622,25 @@ static void test_a_poll_that_can_be_left_out(void **state)
     assert_true(polls_when_due());
     a->hubs.serving->report.edges_changed = false;
     a->poll.n_packets++;
+    assert_true(polls_when_due());
+    assert_false(polls_when_due());
+    node_jobs_begin(&a->running, "train", (int32_t)getpid(), w.now);
+    assert_true(polls_when_due());
+    assert_true(polls_when_due());
+}
+
+/* A hub that does not hear this node is looked after. */
+static void test_a_poll_while_the_hub_is_silent(void **state)
+{
+    struct agent *a = &w.agent;
+
+    be_idle(state);
+    assert_true(polls_when_due());
+    assert_false(polls_when_due());
+    w.now += 15 * SEC;
+    a->poll.polled_at = w.now;
+    for (unsigned i = 0; i < 2; i++)
+        a->hubs.items[i]->report.sent_at = w.now;
     assert_true(polls_when_due());
 }
 
@@ -575,6 +657,9 @@ int main(void)
         TEST(test_where_idle_mappings_are_measured),
         TEST(test_how_much_has_changed),
         TEST(test_a_poll_that_can_be_left_out),
+        TEST(test_a_poll_while_the_hub_is_silent),
+        TEST(test_the_names_of_this_machine_that_are_reported),
+        TEST(test_the_clock_that_the_hub_tells),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

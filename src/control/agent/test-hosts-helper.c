@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -66,6 +67,17 @@ static void assert_file(const char *text)
     free(have);
 }
 
+/* Exits with 0 when the agent has ended, and with 2 when it was told what cannot be, or nothing. */
+static _Noreturn void be_helper(void)
+{
+    struct err e = ERR_NULL;
+    int r = hosts_helper_serve(path, state_dir, &e);
+
+    if (r == -EPIPE && strcmp(e.text, "nobody says on standard input whose names they are") != 0)
+        _exit(3);
+    _exit(r < 0 && e.text[0] != '\0' ? 2 : 4);
+}
+
 /* What a service manager does for one connection to @listener. */
 static pid_t serve_one(int listener)
 {
@@ -80,8 +92,7 @@ static pid_t serve_one(int listener)
             _exit(1);
         (void)close(fd);
         (void)close(listener);
-        (void)hosts_helper_serve(path, state_dir, NULL);
-        _exit(2);
+        be_helper();
     }
     return pid;
 }
@@ -90,6 +101,15 @@ static void end(pid_t pid)
 {
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static int exit_status(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
 }
 
 /* Of this node, with these blocks. */
@@ -103,8 +123,8 @@ static struct hosts_rules rules_with(const char *cidr4)
 }
 
 /* What a helper that a service manager has started answers to an agent that says @rules. */
-static int ask_with(int listener, const char *place, const struct hosts_rules *rules,
-    const char *block, struct err *e)
+static int ask_as(int listener, const char *place, const struct hosts_rules *rules,
+    const char *owner, const char *block, struct err *e)
 {
     struct hosts_helper *h = NULL;
     pid_t pid = serve_one(listener);
@@ -112,10 +132,20 @@ static int ask_with(int listener, const char *place, const struct hosts_rules *r
     int r;
 
     assert_int_equal(hosts_helper_find(&h, place, rules, NULL), 0);
-    r = hosts_helper_put(h, OWNER, block, &changed, e);
+    r = hosts_helper_put(h, owner, block, &changed, e);
+    /* One that takes no lines ends by itself, so that the next one looks again. */
+    if (r == -EPERM)
+        assert_int_equal(exit_status(pid), 0);
     assert_null(hosts_helper_free(h));
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    if (r != -EPERM)
+        assert_int_equal(exit_status(pid), 0);
     return r;
+}
+
+static int ask_with(int listener, const char *place, const struct hosts_rules *rules,
+    const char *block, struct err *e)
+{
+    return ask_as(listener, place, rules, OWNER, block, e);
 }
 
 /* Which addresses may be written is root's to say, and not who connects. */
@@ -154,10 +184,174 @@ static void test_blocks_are_not_the_callers(void **state)
     (void)unlink(place);
 }
 
+static int listen_at(char place[static 96])
+{
+    int listener;
+
+    (void)snprintf(place, 96, "%s/helper.sock", folder);
+    listener = unix_socket_listen(place, SOCK_STREAM, 0600);
+    assert_true(listener >= 0);
+    return listener;
+}
+
+/* All that root has written has to be the same. */
+static void test_each_part_of_what_root_says(void **state)
+{
+    const struct hosts_rules said = rules_with("10.42.0.0/16");
+    struct hosts_rules others[] = {said, said, said, said, said};
+    const char *const owners[] = {OWNER, OWNER, OWNER, "default/n2/5f02a1b3", "other/n1/5f02a1b3"};
+    struct err e = ERR_NULL;
+    char place[96];
+    int listener = listen_at(place);
+
+    others[0].cidr4 = rules_with("10.43.0.0/16").cidr4;
+    others[1].cidr4.len = 17;
+    others[2].cidr6.len = 65;
+    (void)snprintf(others[3].node, sizeof(others[3].node), "n2");
+    (void)snprintf(others[4].network, sizeof(others[4].network), "other");
+    assert_int_equal(blocks_file_write(&said, state_dir, NULL), 0);
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(ask_as(listener, place, &others[i], owners[i], "", &e), -EPERM);
+    assert_int_equal(ask_with(listener, place, &said, "", &e), 0);
+    (void)close(listener);
+    (void)unlink(place);
+}
+
+/* What root has written is damaged: it says nothing then. */
+static void test_a_damaged_file_of_root(void **state)
+{
+    const struct hosts_rules rules = rules_with("10.42.0.0/16");
+    struct err e = ERR_NULL;
+    char place[96];
+    char blocks[96];
+    int listener = listen_at(place);
+
+    (void)snprintf(blocks, sizeof(blocks), "%s.blocks", state_dir);
+    assert_int_equal(statefile_replace(blocks, "{", 1, 0644, NULL), 0);
+    assert_int_equal(ask_with(listener, place, &rules, "10.42.0.2\tn1\n", &e), -EINVAL);
+    assert_non_null(strstr(e.text, blocks));
+    assert_file("127.0.0.1 localhost\n");
+    (void)close(listener);
+    (void)unlink(place);
+}
+
+/* Does a helper take these rules, as they come over a socket? Root has said nothing, so no lines
+ * are taken in any case. */
+static bool takes_rules(int listener, const char *place, const struct hosts_rules *rules)
+{
+    struct hosts_helper *h = NULL;
+    pid_t pid = serve_one(listener);
+    int status;
+
+    assert_int_equal(hosts_helper_find(&h, place, rules, NULL), 0);
+    assert_null(hosts_helper_free(h));
+    status = exit_status(pid);
+    assert_true(status == 0 || status == 2);
+    return status == 0;
+}
+
+static void test_rules_that_can_be(void **state)
+{
+    struct hosts_rules rules = rules_with("10.42.0.0/16");
+    char place[96];
+    int listener = listen_at(place);
+
+    assert_true(takes_rules(listener, place, &rules));
+    rules.cidr4.len = 32;
+    rules.cidr6.len = 128;
+    assert_true(takes_rules(listener, place, &rules));
+    rules.cidr4.len = 33;
+    assert_false(takes_rules(listener, place, &rules));
+    rules.cidr4.len = 32;
+    rules.cidr6.len = 129;
+    assert_false(takes_rules(listener, place, &rules));
+    rules.cidr6.len = 128;
+    /* Names that do not end are cut where there is no more room. */
+    memset(rules.network, 'a', sizeof(rules.network));
+    memset(rules.node, 'b', sizeof(rules.node));
+    assert_true(takes_rules(listener, place, &rules));
+    rules.network[0] = '-';
+    assert_false(takes_rules(listener, place, &rules));
+    rules.network[0] = 'a';
+    rules.node[0] = '-';
+    assert_false(takes_rules(listener, place, &rules));
+    (void)close(listener);
+    (void)unlink(place);
+}
+
+/* As the agent sends it. */
+struct raw_ask {
+    char owner[HOSTS_OWNER_MAX];
+    uint32_t len;
+};
+
+/* What no agent sends ends the helper, without an answer. */
+static void test_requests_that_no_agent_sends(void **state)
+{
+    const struct hosts_rules rules = rules_with("10.42.0.0/16");
+    const struct raw_ask asks[] = {
+        {.owner = OWNER, .len = (32u << 20) + 1}, {.owner = OWNER, .len = 8}};
+    char place[96];
+    int listener = listen_at(place);
+
+    for (unsigned i = 0; i < 2; i++) {
+        pid_t pid = serve_one(listener);
+        int fd = unix_socket_connect(place, SOCK_STREAM);
+        char byte;
+
+        assert_true(fd >= 0);
+        assert_int_equal(file_write_all(fd, &rules, sizeof(rules)), 0);
+        assert_int_equal(file_write_all(fd, &asks[i], sizeof(asks[i])), 0);
+        assert_int_equal(file_write_all(fd, "short", 5), 0);
+        assert_int_equal(shutdown(fd, SHUT_WR), 0);
+        assert_true(read(fd, &byte, 1) <= 0);
+        assert_int_equal(exit_status(pid), 0);
+        (void)close(fd);
+    }
+    (void)close(listener);
+    (void)unlink(place);
+}
+
+static void test_nobody_on_standard_input(void **state)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        (void)dup2(null, STDIN_FILENO);
+        be_helper();
+    }
+    assert_int_equal(exit_status(pid), 2);
+}
+
+/* As many lines as there may be, and one byte more. */
+static void test_how_much_is_taken(void **state)
+{
+    const size_t most = 32u << 20;
+    char *block = malloc(most + 2);
+    struct hosts_helper *h = start();
+    struct err e = ERR_NULL;
+    bool changed;
+
+    assert_non_null(block);
+    memset(block, 'x', most + 1);
+    block[most + 1] = '\0';
+    assert_int_equal(hosts_helper_put(h, OWNER, block, &changed, &e), -E2BIG);
+    assert_string_equal(e.text, "33554433 bytes of names are more than 33554432");
+    block[most] = '\0';
+    assert_int_equal(hosts_helper_put(h, OWNER, block, &changed, &e), -EINVAL);
+    assert_string_equal(e.text, "line 1 is not a line of text");
+    free(block);
+    assert_null(hosts_helper_free(h));
+}
+
 static void test_one_that_a_service_manager_starts(void **state)
 {
     struct hosts_rules rules = rules_with("10.42.0.0/16");
     struct hosts_helper *h = NULL;
+    struct err e = ERR_NULL;
+    char words[256];
     char place[96];
     bool changed;
     int listener;
@@ -188,9 +382,36 @@ static void test_one_that_a_service_manager_starts(void **state)
     second = serve_one(listener);
     assert_int_equal(hosts_helper_find(&h, place, &rules, NULL), 0);
     (void)close(listener);
-    assert_int_equal(hosts_helper_put(h, OWNER, NULL, &changed, NULL), -ECONNREFUSED);
+    assert_int_equal(hosts_helper_put(h, OWNER, NULL, &changed, &e), -ECONNREFUSED);
+    (void)snprintf(words, sizeof(words),
+        "nobody who writes the hosts file listens on %s: Connection refused", place);
+    assert_string_equal(e.text, words);
     assert_null(hosts_helper_free(h));
     assert_int_equal(waitpid(second, NULL, 0), second);
+    (void)unlink(place);
+}
+
+/* Two times, and there is no third. */
+static void test_a_helper_that_hangs_up(void **state)
+{
+    struct hosts_rules rules = rules_with("10.42.0.0/16");
+    struct hosts_helper *h = NULL;
+    struct err e = ERR_NULL;
+    pid_t pids[2];
+    char place[96];
+    bool changed;
+    int listener = listen_at(place);
+
+    rules.cidr4.len = 200;
+    for (unsigned i = 0; i < 2; i++)
+        pids[i] = serve_one(listener);
+    assert_int_equal(hosts_helper_find(&h, place, &rules, NULL), 0);
+    assert_int_equal(hosts_helper_put(h, OWNER, NULL, &changed, &e), -EPIPE);
+    assert_string_equal(e.text, "the process that writes the hosts file ends without an answer");
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(exit_status(pids[i]), 2);
+    assert_null(hosts_helper_free(h));
+    (void)close(listener);
     (void)unlink(place);
 }
 
@@ -215,11 +436,15 @@ static void test_a_killed_one_is_waited_for(void **state)
 {
     struct hosts_helper *h = start();
     int pid = child_of_ours();
+    struct err e = ERR_NULL;
     bool changed;
 
     assert_int_not_equal(pid, 0);
     assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(hosts_helper_put(h, OWNER, NULL, &changed, NULL), -EPIPE);
+    assert_int_equal(hosts_helper_put(h, OWNER, NULL, &changed, &e), -EPIPE);
+    assert_string_equal(e.text,
+        "the process that writes the hosts file has ended; it comes back with the next start of "
+        "the agent");
     assert_int_equal(child_of_ours(), 0);
     assert_int_equal(hosts_helper_put(h, OWNER, NULL, &changed, NULL), -EPIPE);
     assert_null(hosts_helper_free(h));
@@ -267,6 +492,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_killed_one_is_waited_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_that_a_service_manager_starts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_blocks_are_not_the_callers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_each_part_of_what_root_says, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_damaged_file_of_root, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rules_that_can_be, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_requests_that_no_agent_sends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_nobody_on_standard_input, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_how_much_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_helper_that_hangs_up, set_up, tear_down),
     };
 
     if (emulated_lacks("seccomp"))

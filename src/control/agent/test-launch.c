@@ -26,6 +26,7 @@
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "os/clock.h"
+#include "test/support/heard_log.h"
 #include "test/support/said_agent.h"
 
 #define NOBODY "/tmp/weft-test-launch-nobody"
@@ -116,6 +117,26 @@ static void test_the_status_of_a_node_that_has_joined(void **state)
     assert_int_equal(wait_for(&a, 60000, &status, NULL), 0);
     assert_true(json_is_true(json_object_get(json_object_get(status, "hub"), "reachable")));
     json_decref(status);
+}
+
+/* While its process lives it is waited for, as is one that was not started here. */
+static void test_a_process_that_lives(void **state)
+{
+    struct said_agent a = {.answers = {{200, "{\"self\":{},\"hub\":{}}"}, {200, JOINED}}};
+    struct launch launch = {.log_path = "/tmp/log", .pid = fork()};
+    json_t *status = NULL;
+    struct err e = ERR_NULL;
+
+    if (launch.pid == 0)
+        for (;;)
+            (void)pause();
+    assert_int_equal(launch_wait_answer(&launch, NOBODY, 120, &e), -ETIMEDOUT);
+    said_agent_start(&a);
+    assert_int_equal(launch_wait(&launch, a.path, 60000, &status, &e), 0);
+    said_agent_end(&a);
+    json_decref(status);
+    assert_int_equal(kill(launch.pid, SIGKILL), 0);
+    assert_int_equal(waitpid(launch.pid, NULL, 0), launch.pid);
 }
 
 /* After the handshake the hub still has to say who the others are. */
@@ -423,6 +444,31 @@ static void test_an_agent_that_does_not_start(void **state)
     free(words[0]);
 }
 
+/* One that somebody has killed is started again, until this machine has left its network. */
+static void test_an_agent_that_is_started_again(void **state)
+{
+    char dir[] = "/tmp/weft-test-watch.XXXXXX";
+    char *words[] = {strdup("/bin/sh"), strdup("-c"),
+        strdup("cd \"$0\"; if [ -e ran ]; then rm ran node.json; exit 4; fi; : > ran; kill $$"),
+        mkdtemp(dir), NULL};
+    char path[64];
+    struct err e = ERR_NULL;
+    int r;
+
+    (void)snprintf(path, sizeof(path), "%s/node.json", dir);
+    assert_int_equal(close(creat(path, 0600)), 0);
+    heard_log_begin();
+    r = launch_watch(words, dir, &e);
+    assert_string_equal(heard_log_end(),
+        "warning: weft: the agent was ended by signal 15; it is started again in 0.25 s\n"
+        "info: weft: the agent ended with status 4, and this machine has left its network: it "
+        "is not started again\n");
+    assert_int_equal(r, 4);
+    for (unsigned i = 0; i < 3; i++)
+        free(words[i]);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_an_agent_that_ends_well(void **state)
 {
     char *words[] = {strdup("/bin/true"), NULL};
@@ -440,6 +486,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(test_the_log_of_a_unit_is_the_journal),
         cmocka_unit_test(test_an_agent_that_has_ended),
         cmocka_unit_test(test_the_status_of_a_node_that_has_joined),
+        cmocka_unit_test(test_a_process_that_lives),
         cmocka_unit_test(test_a_hub_that_has_not_been_heard_yet),
         cmocka_unit_test(test_names_that_are_not_written_yet),
         cmocka_unit_test(test_an_interface_that_cannot_be_made),
@@ -451,6 +498,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(test_an_agent_of_systemd),
         cmocka_unit_test(test_an_agent_that_does_not_start),
         cmocka_unit_test(test_an_agent_that_ends_well),
+        cmocka_unit_test(test_an_agent_that_is_started_again),
     };
 
     if (argc > 1 && strcmp(argv[1], "agent") == 0)

@@ -11,10 +11,14 @@
 #include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -52,7 +56,7 @@ static int leave(void **state)
 }
 
 /* The node n2 of three. */
-static void write_state(bool has_hub)
+static void write_state_of(bool has_hub, bool keeps_hosts)
 {
     struct state st = {.secret = {.b = {5, [31] = 0x40}}, .engine = ENGINE_KIND_KERNEL};
     struct object self = sample_node(2);
@@ -64,10 +68,16 @@ static void write_state(bool has_hub)
     if (!has_hub)
         assert_int_equal(snapshot_delete(&st.snapshot, &node_kind, "hub", NULL), 0);
     (void)snprintf(st.interface, sizeof(st.interface), "weft0");
+    st.keeps_hosts = keeps_hosts;
     if (state_write_snapshot(&st.snapshot, dir, &e) != 0 || state_write(&st, dir, &e) != 0)
         fail_msg("%s", err_text(&e));
     (void)hosts_owner(&st.snapshot, owner);
     state_deinit(&st);
+}
+
+static void write_state(bool has_hub)
+{
+    write_state_of(has_hub, false);
 }
 
 static bool exists(const char *path)
@@ -180,8 +190,57 @@ static void test_it_leaves(void **state)
     assert_int_equal(leave_without_agent(dir, socket_path, false, &lr, NULL), 0);
     check_result(&lr);
     assert_string_not_equal(lr.why, "");
+    assert_string_not_equal(lr.why, "it is not known");
     assert_false(state_is_there(dir));
     check_sockets(false);
+}
+
+/* What the names' file has after this node was taken down where it keeps them; on a machine of its
+ * own, as far as that file goes. */
+static void take_down_with_names(bool can_be_taken_away)
+{
+    struct leave_result lr;
+    char block[512];
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", "/etc", "tmpfs", 0, NULL) < 0)
+        exit(77);
+    (void)snprintf(block, sizeof(block),
+        "127.0.0.1 localhost\n# weft begin %s\n10.42.0.3\tn3.default.weft n3\n# weft end %s\n",
+        owner, owner);
+    if (can_be_taken_away)
+        assert_int_equal(statefile_replace("/etc/hosts", block, strlen(block), 0644, NULL), 0);
+    else
+        assert_int_equal(mkdir("/etc/hosts", 0755), 0);
+    assert_int_equal(leave_without_agent(dir, socket_path, true, &lr, NULL), 0);
+    assert_int_equal(lr.names_why[0] == '\0', can_be_taken_away);
+    if (can_be_taken_away) {
+        char *text = NULL;
+
+        assert_int_equal(statefile_read("/etc/hosts", 4096, &text, NULL, NULL), 0);
+        assert_string_equal(text, "127.0.0.1 localhost\n");
+        free(text);
+    }
+    exit(0);
+}
+
+/* That names stay is no failure. */
+static void test_names_are_taken_away(void **state)
+{
+    (void)netns_need(state);
+    for (unsigned i = 0; i < 2; i++) {
+        int status;
+        pid_t pid;
+
+        write_state_of(true, true);
+        pid = fork();
+        if (pid == 0)
+            take_down_with_names(i == 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+            skip();
+        assert_int_equal(status, 0);
+    }
 }
 
 static void test_a_network_without_a_hub(void **state)
@@ -206,6 +265,7 @@ int main(void)
         TEST(test_an_agent_that_runs),
         TEST(test_it_is_taken_down),
         TEST(test_it_leaves),
+        TEST(test_names_are_taken_away),
         TEST(test_a_network_without_a_hub),
     };
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include "agent/node_machine.h"
 #include "agent/state/state.h"
 #include "os/log.h"
+#include "os/machine.h"
+#include "test/support/heard_log.h"
 
 #define NOW  ((nsec_t)1790000000 * NSEC_PER_SEC)
 #define HOUR (3600 * NSEC_PER_SEC)
@@ -149,6 +152,128 @@ static void test_a_copy(void **state)
     json_decref(body);
 }
 
+static const char *log_of_answer(struct node_copy *nc, const char *why)
+{
+    json_t *body = json_pack("{s:{s:s*}}", "copy", "why", why);
+
+    heard_log_begin();
+    node_copy_on_answer(nc, body);
+    json_decref(body);
+    return heard_log_end();
+}
+
+/* What is new of it is told once. */
+static void test_what_is_told_of_a_copy(void **state)
+{
+    struct node_copy nc = {.is_copy = false};
+
+    log_init("test", LOG_LEVEL_INFO);
+    assert_string_equal(log_of_answer(&nc, NULL), "");
+    assert_string_equal(log_of_answer(&nc, "two of them"), "warning: test: two of them\n");
+    assert_string_equal(log_of_answer(&nc, "two of them"), "");
+    assert_string_equal(log_of_answer(&nc, "three of them"), "warning: test: three of them\n");
+    assert_string_equal(
+        log_of_answer(&nc, NULL), "info: test: no other machine uses this node's key any more\n");
+    assert_string_equal(log_of_answer(&nc, NULL), "");
+    log_init("test", LOG_LEVEL_ERROR);
+}
+
+/* What the hub is told of this machine, and whether the node joined here. */
+static void test_which_machine_it_is(void **state)
+{
+    struct state st = {.has_machine = false};
+    char place[MACHINE_PLACE_MAX];
+    struct node_copy nc;
+
+    machine_place(place);
+    node_copy_init(&nc, &st);
+    assert_false(nc.is_copy);
+    assert_string_equal(json_string_value(json_object_get(nc.machine, "place")), place);
+    assert_true(json_is_string(json_object_get(nc.machine, "host")));
+    assert_null(json_object_get(nc.machine, "joinedHere"));
+    json_decref(nc.machine);
+    st.has_machine = true;
+    machine_traits_read(&st.machine);
+    node_copy_init(&nc, &st);
+    assert_true(json_is_true(json_object_get(nc.machine, "joinedHere")));
+    json_decref(nc.machine);
+}
+
+/* The name of this machine as it is told; lent until the next call. */
+static const char *host_told(const char *name)
+{
+    static char told[64];
+    struct state st = {.has_machine = false};
+    struct node_copy nc;
+
+    assert_int_equal(sethostname(name, strlen(name)), 0);
+    node_copy_init(&nc, &st);
+    (void)snprintf(
+        told, sizeof(told), "%s", json_string_value(json_object_get(nc.machine, "host")));
+    json_decref(nc.machine);
+    return told;
+}
+
+static void test_the_name_of_this_machine(void **state)
+{
+    if (unshare(CLONE_NEWUTS) < 0)
+        skip();
+    assert_string_equal(host_told("rack-7"), "rack-7");
+    assert_string_equal(host_told("rack\n7"), "rack-7");
+    assert_string_equal(
+        host_told("a23456789-123456789-123456789-1"), "a23456789-123456789-123456789-1");
+}
+
+/* What is wrong is told once, and that it is over. */
+static void test_what_is_told_of_the_clock(void **state)
+{
+    struct node_clock nc;
+
+    log_init("test", LOG_LEVEL_INFO);
+    node_clock_init(&nc, dir);
+    heard_log_begin();
+    node_clock_compare(&nc, 10);
+    node_clock_compare(&nc, 11);
+    node_clock_compare(&nc, 12);
+    node_clock_compare(&nc, 8);
+    node_clock_compare(&nc, 7);
+    assert_string_equal(heard_log_end(),
+        "warning: test: this machine's clock is 11 s ahead of the hub's; let the one that is wrong "
+        "follow a time server: \"timedatectl set-ntp true\", or chrony\n"
+        "info: test: this machine's clock agrees with the hub's again\n");
+    heard_log_begin();
+    node_clock_look(&nc, true, NOW, 1);
+    node_clock_look(&nc, true, NOW - HOUR, 2);
+    node_clock_look(&nc, true, NOW - HOUR, 3);
+    node_clock_look(&nc, true, NOW, 4);
+    node_clock_look(&nc, true, NOW, 5);
+    assert_string_equal(heard_log_end(),
+        "warning: test: this machine's clock was set back, and for 3600 s more peers refuse the "
+        "handshakes that the kernel's WireGuard begins, since they are dated before earlier ones; "
+        "the userspace engine has none of that\n"
+        "info: test: this machine's clock has caught up with its earlier handshakes\n");
+    timestamp_file_end(&nc.file, NOW, 6);
+    log_init("test", LOG_LEVEL_ERROR);
+}
+
+/* The file of an earlier run is ahead of the clock, by as much as it goes back. */
+static void test_what_an_earlier_run_has_kept(void **state)
+{
+    struct node_clock nc;
+    nsec_t kept;
+
+    node_clock_init(&nc, dir);
+    node_clock_look(&nc, true, NOW, 1);
+    assert_int_equal(timestamp_file_read(&kept, nc.path, NULL), 0);
+    node_clock_init(&nc, dir);
+    assert_int_equal(nc.before, kept - TIMESTAMP_FILE_BACK);
+    /* While nothing is kept, the file is written no more. */
+    nc.path[0] = '\0';
+    node_clock_look(&nc, true, NOW, 2);
+    node_clock_look(&nc, true, NOW - HOUR, 3);
+    assert_string_equal(nc.lockout, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +282,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_set_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_lockout, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_copy, set_up, tear_down),
+        cmocka_unit_test(test_what_is_told_of_a_copy),
+        cmocka_unit_test(test_which_machine_it_is),
+        cmocka_unit_test(test_the_name_of_this_machine),
+        cmocka_unit_test_setup_teardown(test_what_is_told_of_the_clock, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_an_earlier_run_has_kept, set_up, tear_down),
     };
 
     log_init("test", LOG_LEVEL_ERROR);

@@ -13,10 +13,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -25,6 +29,7 @@
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
+#include "net/socket/unix_socket.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "test/support/netns.h"
@@ -38,17 +43,30 @@
 static struct world {
     char dir[64];
     char socket_path[96];
+    char etc[80];     /* what is /etc for the agent; "": this machine's */
+    bool answers_dns; /* it was told so at its join */
+    bool keeps_hosts; /* and so */
     pid_t agent;
 } w;
 
+/* What an agent logs that finds its interface to be somebody else's. */
+#define BEGUN                                                                                      \
+    "info: weft: n2 in the network default: 10.42.0.2 and fd5a:1::2 on weft0\n"                    \
+    "warning: weft: weft0 is not as the hub wants it, trying again: an interface weft0 that is "   \
+    "no WireGuard but of the kind \"bridge\" was made by somebody else: it is left alone; remove " \
+    "it, or join anew with --interface\n"
+
 /* ---- the agent ------------------------------------------------------------------------------- */
 
-static const struct agent_config config = {
+static struct agent_config config = {
     .state_dir = w.dir, .socket_path = w.socket_path, .no_measure = true};
 
 static void write_state(void)
 {
-    struct state st = {.secret = {.b = {5, [31] = 0x40}}, .engine = ENGINE_KIND_KERNEL};
+    struct state st = {.secret = {.b = {5, [31] = 0x40}},
+        .engine = ENGINE_KIND_KERNEL,
+        .answers_dns = w.answers_dns,
+        .keeps_hosts = w.keeps_hosts};
     struct object self = sample_node(2);
     struct err e = ERR_NULL;
 
@@ -61,12 +79,26 @@ static void write_state(void)
     state_deinit(&st);
 }
 
+/* What it logs is kept in the file "log". */
 static void run_agent(void)
 {
     enum agent_end end = AGENT_END_STOPPED;
+    struct err e = ERR_NULL;
+    char path[160];
+    int r;
 
+    (void)snprintf(path, sizeof(path), "%s/log", w.dir);
+    if (!freopen(path, "ae", stderr))
+        exit(FAILED);
+    if (w.etc[0] != '\0' &&
+        (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount(w.etc, "/etc", NULL, MS_BIND, NULL) < 0))
+        exit(FAILED);
+    r = agent_run(&config, &end, &e);
+    if (r < 0)
+        (void)fprintf(stderr, "%s\n", err_text(&e));
     /* And not at once, so that what is not released is found. */
-    exit(agent_run(&config, &end, NULL) == 0 ? ENDED + (int)end : FAILED);
+    exit(r == 0 ? ENDED + (int)end : FAILED);
 }
 
 static int ask(const char *method, const char *path, json_t *body, json_t **ret)
@@ -90,6 +122,8 @@ static const char *refusal(const char *method, const char *path)
 static int enter(void **state)
 {
     memset(&w, 0, sizeof(w));
+    config =
+        (struct agent_config){.state_dir = w.dir, .socket_path = w.socket_path, .no_measure = true};
     (void)snprintf(w.dir, sizeof(w.dir), "/tmp/weft-test-agent.XXXXXX");
     assert_non_null(mkdtemp(w.dir));
     (void)snprintf(w.socket_path, sizeof(w.socket_path), "%s/sock", w.dir);
@@ -121,8 +155,7 @@ static int leave(void **state)
     return netns_leave(state);
 }
 
-/* The agent runs, and answers. */
-static void start(void **state)
+static void begin(void **state)
 {
     assert_int_equal(rtnl_add_link(netns_need(state), "weft0", "bridge"), 0);
     write_state();
@@ -130,6 +163,12 @@ static void start(void **state)
     w.agent = fork();
     if (w.agent == 0)
         run_agent();
+}
+
+/* The agent runs, and answers. */
+static void start(void **state)
+{
+    begin(state);
     for (unsigned i = 0; i < 1000 && ask("GET", "/v1/snapshot", NULL, NULL) != 0; i++)
         (void)poll(NULL, 0, 10);
 }
@@ -143,6 +182,23 @@ static void wait_for_end(int expected)
     w.agent = 0;
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), expected);
+}
+
+/* All that was logged; lent until the next call. */
+static const char *logged(void)
+{
+    static char text[16384];
+    char path[160];
+    FILE *f;
+    size_t n;
+
+    (void)snprintf(path, sizeof(path), "%s/log", w.dir);
+    f = fopen(path, "re");
+    assert_non_null(f);
+    n = fread(text, 1, sizeof(text) - 1, f);
+    (void)fclose(f);
+    text[n] = '\0';
+    return text;
 }
 
 /* What a path of the agent's API says; a new reference. */
@@ -219,10 +275,127 @@ static void test_its_status(void **state)
     assert_string_equal(json_string_value(json_object_get(self, "name")), "n2");
     assert_non_null(strstr(json_string_value(json_object_get(self, "fault")), "weft0"));
     assert_true(json_is_null(json_object_get(self, "engine")));
+    assert_null(json_object_get(self, "dns"));
     assert_true(json_is_false(json_object_get(json_object_get(status, "hub"), "reachable")));
+    assert_null(json_object_get(status, "cluster"));
     json_decref(status);
     /* What a probe reads of this node is written at each start. */
     assert_true(exists("public.json"));
+    assert_string_equal(logged(), BEGUN);
+}
+
+/* What cannot be done is said before anything of the machine is changed. */
+static void test_a_socket_that_cannot_be_made(void **state)
+{
+    char path[128];
+
+    /* No folder, but a file. */
+    (void)snprintf(path, sizeof(path), "%s/node.json/sock", w.dir);
+    config.socket_path = path;
+    begin(state);
+    wait_for_end(FAILED);
+    assert_non_null(strstr(logged(), "node.json"));
+    assert_null(strstr(logged(), "is not as the hub wants it"));
+}
+
+static void test_a_cluster_that_is_not_there(void **state)
+{
+    char path[96];
+    char where[128];
+    const json_t *cluster;
+    json_t *status;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/kubeconfig", w.dir);
+    (void)snprintf(where, sizeof(where), "?kubeconfig=%s", path);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    (void)fputs("apiVersion: v1\nkind: Config\ncurrent-context: x\n"
+                "clusters: [{name: c, cluster: {server: \"http://127.0.0.1:9\"}}]\n"
+                "users: [{name: u, user: {token: t}}]\n"
+                "contexts: [{name: x, context: {cluster: c, user: u, namespace: weft}}]\n",
+        f);
+    (void)fclose(f);
+    config.cluster = where;
+    start(state);
+    for (unsigned i = 0; i < 1000 && !strstr(logged(), "the cluster does not say"); i++)
+        (void)poll(NULL, 0, 10);
+    assert_non_null(strstr(logged(),
+        "warning: weft: the cluster does not say who is in the network, known peers stay: "));
+    status = get("/v1/status");
+    cluster = json_object_get(status, "cluster");
+    assert_true(json_is_false(json_object_get(cluster, "reachable")));
+    assert_string_not_equal(json_string_value(json_object_get(cluster, "why")), "");
+    assert_in_range(json_integer_value(json_object_get(cluster, "sinceSeconds")), 0, 60);
+    json_decref(status);
+    assert_int_equal(kill(w.agent, SIGTERM), 0);
+    wait_for_end(ENDED + AGENT_END_STOPPED);
+}
+
+static void test_a_cluster_that_cannot_be(void **state)
+{
+    config.cluster = "?kubeconfig=/nonexistent/kubeconfig";
+    begin(state);
+    wait_for_end(FAILED);
+    assert_non_null(strstr(logged(), "/nonexistent/kubeconfig"));
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void test_names_by_dns(void **state)
+{
+    json_t *status;
+
+    w.answers_dns = true;
+    start(state);
+    status = get("/v1/status");
+    assert_true(json_is_object(json_object_get(json_object_get(status, "self"), "dns")));
+    json_decref(status);
+    assert_string_equal(logged(),
+        BEGUN "info: weft: the nodes' names are not answered by DNS, trying again: UDP address "
+              "[fd5a:1::2]:53 cannot be used: Cannot assign requested address\n");
+    assert_int_equal(kill(w.agent, SIGTERM), 0);
+    wait_for_end(ENDED + AGENT_END_STOPPED);
+}
+
+/* Lent until the next call. */
+static const char *read_hosts(void)
+{
+    static char text[4096];
+    char path[96];
+    size_t n;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/hosts", w.etc);
+    f = fopen(path, "re");
+    n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    if (f)
+        (void)fclose(f);
+    text[n] = '\0';
+    return text;
+}
+
+static void test_names_in_the_hosts_file(void **state)
+{
+    char path[96];
+    FILE *f;
+
+    (void)snprintf(w.etc, sizeof(w.etc), "%s/etc", w.dir);
+    assert_int_equal(mkdir(w.etc, 0755), 0);
+    (void)snprintf(path, sizeof(path), "%s/hosts", w.etc);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    (void)fputs("127.0.0.1 localhost\n", f);
+    (void)fclose(f);
+    w.keeps_hosts = true;
+    start(state);
+    assert_memory_equal(read_hosts(), "127.0.0.1 localhost\n# weft begin default/n2/", 42);
+    assert_non_null(strstr(read_hosts(), "10.42.0.3\tn3.default.weft"));
+    assert_int_equal(ask("POST", "/v1/down", NULL, NULL), 0);
+    wait_for_end(ENDED + AGENT_END_DOWN);
+    assert_string_equal(read_hosts(), "127.0.0.1 localhost\n");
+    (void)unlink(path);
+    (void)rmdir(w.etc);
 }
 
 static void test_the_network_as_it_knows_it(void **state)
@@ -327,6 +500,7 @@ static void test_a_signal_leaves_all_as_it_is(void **state)
     assert_true(exists("node.json"));
     assert_true(exists("snapshot.json"));
     assert_false(exists("sock"));
+    assert_string_equal(logged(), BEGUN);
     assert_int_equal(rtnl_find_link(netns_need(state), "weft0", &link), 0);
 }
 
@@ -363,6 +537,21 @@ static void test_it_is_taken_down(void **state)
     json_decref(answer);
     wait_for_end(ENDED + AGENT_END_DOWN);
     assert_true(exists("node.json"));
+    assert_string_equal(logged(), BEGUN "info: weft: the interface weft0 was taken down\n");
+}
+
+/* Whoever asks for nothing does not keep it from ending. */
+static void test_a_connection_that_stays(void **state)
+{
+    int fd;
+
+    start(state);
+    fd = unix_socket_connect(w.socket_path, SOCK_STREAM);
+    assert_true(fd >= 0);
+    assert_int_equal(ask("GET", "/v1/snapshot", NULL, NULL), 0);
+    assert_int_equal(kill(w.agent, SIGTERM), 0);
+    wait_for_end(ENDED + AGENT_END_STOPPED);
+    (void)close(fd);
 }
 
 /* It leaves also when the hub is away, and says that the hub does not know. */
@@ -396,6 +585,11 @@ int main(void)
         TEST(test_a_node_that_was_removed),
         TEST(test_a_second_agent),
         TEST(test_its_status),
+        TEST(test_a_socket_that_cannot_be_made),
+        TEST(test_a_cluster_that_is_not_there),
+        TEST(test_a_cluster_that_cannot_be),
+        TEST(test_names_by_dns),
+        TEST(test_names_in_the_hosts_file),
         TEST(test_the_network_as_it_knows_it),
         TEST(test_what_was_tried_to_reach_a_peer),
         TEST(test_a_proof_for_a_measurement),
@@ -406,6 +600,7 @@ int main(void)
         TEST(test_the_other_signal),
         TEST(test_it_starts_again),
         TEST(test_it_is_taken_down),
+        TEST(test_a_connection_that_stays),
         TEST(test_it_leaves),
     };
 

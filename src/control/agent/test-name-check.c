@@ -18,6 +18,7 @@ static bool is_open;
 static bool is_dead;
 static unsigned n_waiting;
 static unsigned n_asked;
+static char asked[64]; /* the names, each with a blank behind */
 
 static enum name_found resolver(const struct name_query *q, struct ip_addr *ret_where)
 {
@@ -25,6 +26,8 @@ static enum name_found resolver(const struct name_query *q, struct ip_addr *ret_
 
     (void)pthread_mutex_lock(&lock);
     n_waiting++;
+    (void)strncat(asked, q->name, sizeof(asked) - strlen(asked) - 2);
+    (void)strcat(asked, " ");
     (void)pthread_cond_broadcast(&changed);
     while (!is_open)
         (void)pthread_cond_wait(&changed, &lock);
@@ -75,6 +78,8 @@ static const struct name_query queries[] = {
 
 static void test_verdicts(void **state)
 {
+    const struct name_query three[] = {{.name = "third"}, queries[1], queries[0]};
+    struct name_query moved = queries[1];
     struct name_check *c = NULL;
     struct ip_addr where = {{0}};
 
@@ -93,13 +98,27 @@ static void test_verdicts(void **state)
     assert_int_equal(settled(c, "taken", &where), NAME_VERDICT_ELSEWHERE);
     assert_int_equal(where.b[0], 2);
     assert_int_equal(settled(c, "free", &where), NAME_VERDICT_FREE);
+    /* When there are more, only these are asked for. */
+    assert_true(name_check_want(c, three, 3));
+    assert_int_equal(settled(c, "third", &where), NAME_VERDICT_FREE);
+    assert_int_equal(settled(c, "free", &where), NAME_VERDICT_FREE);
+    assert_string_equal(asked, "free taken third ");
     /* What is known stays known while the list changes; a node with another address is asked for.
      */
     set_gate(false, false);
+    where.b[0] = 0;
     assert_true(name_check_want(c, &queries[1], 1));
     assert_int_equal(name_check_ask(c, "taken", clock_now(), &where), NAME_VERDICT_ELSEWHERE);
+    assert_int_equal(where.b[0], 2);
     assert_int_equal(name_check_ask(c, "free", clock_now(), &where), NAME_VERDICT_PENDING);
-    assert_true(name_check_want(c, &(struct name_query){.name = "taken"}, 1));
+    moved.address6.b[0] = 7;
+    assert_true(name_check_want(c, &moved, 1));
+    assert_int_equal(name_check_ask(c, "taken", clock_now(), &where), NAME_VERDICT_PENDING);
+    set_gate(true, false);
+    assert_int_equal(settled(c, "taken", &where), NAME_VERDICT_ELSEWHERE);
+    set_gate(false, false);
+    moved.address4.b[0] = 7;
+    assert_true(name_check_want(c, &moved, 1));
     assert_int_equal(name_check_ask(c, "taken", clock_now(), &where), NAME_VERDICT_PENDING);
     set_gate(true, false);
     assert_null(name_check_free(c));

@@ -53,6 +53,7 @@ static struct world {
     struct hub b;
     struct job_calls calls;
     unsigned n_answered; /* answers that wait for their taker */
+    int next_fd;         /* the number that the next file gets */
 } w;
 
 static void on_held_closed(struct deferred *d)
@@ -143,12 +144,20 @@ static void on_limit(uv_timer_t *timer)
     fail_msg("what was waited for did not come within 10 s");
 }
 
+static int next_fd(void)
+{
+    int fd = dup(STDIN_FILENO);
+
+    (void)close(fd);
+    return fd;
+}
+
 static int enter(void **state)
 {
     char address[32];
     unsigned port = 20000 + (unsigned)getpid() % 10000;
 
-    w = (struct world){.n_answered = 0};
+    w = (struct world){.next_fd = next_fd()};
     assert_int_equal(uv_loop_init(&w.loop), 0);
     assert_int_equal(uv_timer_init(&w.loop, &w.limit), 0);
     assert_int_equal(uv_timer_start(&w.limit, on_limit, 10000, 0), 0);
@@ -171,7 +180,9 @@ static int leave(void **state)
     (void)uv_run(&w.loop, UV_RUN_DEFAULT);
     w.a.server = server_free(w.a.server);
     w.b.server = server_free(w.b.server);
-    return uv_loop_close(&w.loop);
+    assert_int_equal(uv_loop_close(&w.loop), 0);
+    assert_int_equal(next_fd(), w.next_fd);
+    return 0;
 }
 
 static void hub_answer(struct hub *hub, unsigned i)

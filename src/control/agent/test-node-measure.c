@@ -330,14 +330,37 @@ static void test_a_process_that_ends_unread(void **state)
     assert_int_equal(count("\"member\""), 3004);
 }
 
+static void take_other_timer(uv_handle_t *handle, void *ret)
+{
+    if (handle->type == UV_TIMER && handle != (uv_handle_t *)&w.turn)
+        *(uv_timer_t **)ret = (uv_timer_t *)handle;
+}
+
+/* Until the next start is planned: in so many ms. */
+static uint64_t wait_for_plan(void)
+{
+    uv_timer_t *timer = NULL;
+
+    uv_walk(&w.loop, take_other_timer, (void *)&timer);
+    assert_non_null(timer);
+    while (!uv_is_active((uv_handle_t *)timer))
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    return uv_timer_get_due_in(timer);
+}
+
 /* One that ends again is waited for longer; the wait is over, and then it is started. */
 static void test_it_ends_again_and_again(void **state)
 {
+    uint64_t due_ms = 0;
+
     for (unsigned i = 2; i < 5; i++) {
         assert_int_equal(kill(last_process(), SIGKILL), 0);
+        due_ms = wait_for_plan();
+        assert_true(due_ms <= 25u << (i - 1));
         wait_for("process ", i);
         wait_for("\"config\"", i);
     }
+    assert_true(due_ms > 100);
     node_measure_tell_jobs(&w.nm, 1);
     wait_for("\"jobs\":1", 1);
 }

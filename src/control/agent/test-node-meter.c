@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -14,6 +15,7 @@
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "agent/state/state.h"
+#include "test/support/heard_log.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC  NSEC_PER_SEC
@@ -167,6 +169,8 @@ static void test_a_node_that_leaves_writes_nothing(void **state)
 static void test_a_damaged_file_is_left_alone(void **state)
 {
     char text[16] = "";
+    const char *log;
+    char words[160];
     FILE *f;
 
     node_meter_close(&w.nm, false, w.now);
@@ -174,7 +178,13 @@ static void test_a_damaged_file_is_left_alone(void **state)
     assert_non_null(f);
     (void)fputs("{\"half", f);
     (void)fclose(f);
+    heard_log_begin();
     node_meter_open(&w.nm, w.dir, 99 << 11);
+    (void)snprintf(words, sizeof(words), "error: weft: %s is damaged: ", w.path);
+    log = heard_log_end();
+    assert_memory_equal(log, words, strlen(words));
+    assert_non_null(strstr(
+        log, "; it is left as it is, and what is counted is not kept until it is removed\n"));
     assert_int_equal(w.nm.meter.id, 99);
     look();
     move(100);
@@ -185,6 +195,28 @@ static void test_a_damaged_file_is_left_alone(void **state)
     assert_non_null(fgets(text, sizeof(text), f));
     (void)fclose(f);
     assert_string_equal(text, "{\"half");
+}
+
+/* It is tried again with the next report that there is something new for. */
+static void test_a_file_that_cannot_be_written(void **state)
+{
+    char words[200];
+
+    look();
+    move(100);
+    assert_int_equal(mkdir(w.path, 0700), 0);
+    heard_log_begin();
+    node_meter_settle(&w.nm, w.now);
+    (void)snprintf(words, sizeof(words),
+        "warning: weft: what this node has moved is not kept, trying again: ");
+    assert_memory_equal(heard_log_end(), words, strlen(words));
+    assert_int_equal(rmdir(w.path), 0);
+    move(7);
+    w.now += 10 * SEC;
+    heard_log_begin();
+    node_meter_settle(&w.nm, w.now);
+    assert_string_equal(heard_log_end(), "");
+    assert_int_equal(sent_in_file(NULL), 107);
 }
 
 static void test_who_is_in_the_jobs_that_run_here(void **state)
@@ -218,6 +250,7 @@ int main(void)
         TEST(test_the_last_sums_are_written_at_the_end),
         TEST(test_a_node_that_leaves_writes_nothing),
         TEST(test_a_damaged_file_is_left_alone),
+        TEST(test_a_file_that_cannot_be_written),
         TEST(test_who_is_in_the_jobs_that_run_here),
     };
 

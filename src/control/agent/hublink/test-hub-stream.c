@@ -25,8 +25,10 @@
 #include "api/server/tls_front.h"
 #include "base/err.h"
 #include "os/clock.h"
+#include "test/support/heard_log.h"
 #include "test/support/sample_mesh.h"
 #include "wire/stream.h"
+#include "wire/stun.h"
 
 #define STREAMS_MAX 4
 
@@ -54,7 +56,8 @@ static struct world {
     uint16_t listen_port; /* WireGuard's */
     int wireguard;        /* owns */
     nsec_t now;
-    bool has_changed; /* the engine was to be told of another endpoint */
+    bool has_changed;                      /* the engine was to be told of another endpoint */
+    struct hub_transport_io_result result; /* of the last step */
 } w;
 
 /* ---- the hub --------------------------------------------------------------------------------- */
@@ -183,8 +186,8 @@ static int leave(void **state)
 static void step(void)
 {
     w.now += TRANSPORT_CHOICE_TICK;
-    w.has_changed |=
-        hub_transport_io_poll(&w.io, &w.view, &w.hub.node, w.listen_port, w.now).has_changed;
+    w.result = hub_transport_io_poll(&w.io, &w.view, &w.hub.node, w.listen_port, w.now);
+    w.has_changed |= w.result.has_changed;
     for (unsigned i = 0; i < 5; i++)
         (void)uv_run(&w.loop, UV_RUN_ONCE);
 }
@@ -296,10 +299,23 @@ static void test_what_is_no_frame(void **state)
     step_until_failed("what the hub sent is not a frame");
 }
 
+/* It is logged once, and told as long as it is so. */
 static void test_a_hub_that_refuses_it(void **state)
 {
+    const char *log;
+    const char *line;
+
     w.refuses = true;
+    heard_log_begin();
     step_until_failed("you are nobody");
+    for (unsigned i = 0; i < 20; i++)
+        step();
+    log = heard_log_end();
+    line = strstr(log, "warning: weft: UDP to the hub fails, and so does TLS: ");
+    assert_non_null(line);
+    assert_non_null(strstr(line, "you are nobody"));
+    assert_null(strstr(strchr(line, '\n'), "UDP to the hub fails"));
+    assert_non_null(hub_transport_io_failure(&w.io));
     assert_int_equal(hub_transport_io_endpoint(&w.io).port, 0);
     assert_false(w.has_changed);
 }
@@ -329,6 +345,102 @@ static void test_of_two_addresses_the_second(void **state)
     assert_string_equal(w.io.now.status.to, w.state.hub_api.api[1]);
 }
 
+/* Neither with the proxy nor without it: the words are about the way that was asked for. */
+static void test_a_hub_that_refuses_it_with_and_without_a_proxy(void **state)
+{
+    const char *log;
+
+    w.refuses = true;
+    (void)snprintf(w.state.hub_api.proxy, sizeof(w.state.hub_api.proxy), "http://127.0.0.1:1");
+    heard_log_begin();
+    for (unsigned i = 0; i < 400 && !hub_transport_io_failure(&w.io); i++)
+        step();
+    log = heard_log_end();
+    assert_non_null(hub_transport_io_failure(&w.io));
+    assert_non_null(strstr(log, hub_transport_io_failure(&w.io)));
+    assert_non_null(strstr(hub_transport_io_failure(&w.io), "127.0.0.1 port 1 "));
+    assert_string_equal(w.io.now.status.passed_over, "");
+    assert_int_equal(w.n_opened, 0);
+}
+
+/* The address that is found out while it fails is tried next. */
+static void test_an_address_that_is_learned_later(void **state)
+{
+    char right[sizeof(w.state.hub_api.api[0])];
+
+    memcpy(right, w.state.hub_api.api[0], sizeof(right));
+    (void)snprintf(w.state.hub_api.api[0], sizeof(w.state.hub_api.api[0]), "127.0.0.1:1");
+    step_until_failed("");
+    memcpy(w.state.hub_api.api[0], right, sizeof(right));
+    step_until_used();
+    assert_string_equal(w.io.now.status.to, right);
+    assert_string_equal(w.io.now.status.why, "");
+}
+
+/* Once UDP is answered again it is taken, and when the hub is heard by it the stream is closed. */
+static void test_the_stream_is_left(void **state)
+{
+    ssize_t n = -1;
+    char byte;
+
+    heard_log_begin();
+    step_until_used();
+    assert_non_null(strstr(heard_log_end(), "warning: weft: UDP to the hub at "));
+    w.has_changed = false;
+    heard_log_begin();
+    w.io.transport.choice.n_answered = 3;
+    w.io.transport.choice.answered_at = w.now;
+    step();
+    assert_string_equal(
+        heard_log_end(), "info: weft: UDP to the hub passes again, the stream is left\n");
+    assert_true(w.has_changed);
+    assert_int_equal(hub_transport_io_endpoint(&w.io).port, 0);
+    w.view.silent_since = 0;
+    step();
+    assert_null(w.io.stream);
+    assert_true(hub_transport_io_is_settled(&w.io));
+    for (unsigned i = 0; i < 400 && n < 0; i++) {
+        n = recv(w.fd[0], &byte, 1, MSG_DONTWAIT);
+        step();
+    }
+    assert_int_equal(n, 0);
+}
+
+/* While it is used, the hub is asked of each request that it did not answer in time. */
+static void test_what_the_hub_is_asked_about(void **state)
+{
+    struct endpoint at;
+    int fd = open_udp(&at);
+    struct stun_transaction asked[64];
+    uint8_t in[STUN_REQUEST_SIZE];
+    struct stun_request rq;
+    unsigned n = 0;
+    bool is_one = false;
+    ssize_t size;
+
+    w.endpoints.all[0] = at;
+    step_until_used();
+    for (unsigned i = 0; i < 100 && !w.result.ask_heard; i++)
+        step();
+    assert_true(w.result.ask_heard);
+    while (n < 64 && (size = recv(fd, in, sizeof(in), MSG_DONTWAIT)) > 0) {
+        assert_int_equal(stun_decode_request(&rq, in, (size_t)size), 0);
+        asked[n++] = rq.id;
+    }
+    for (unsigned i = 0; i < n; i++)
+        is_one |= memcmp(&asked[i], &w.result.request, sizeof(asked[i])) == 0;
+    assert_true(is_one);
+    /* What it says turns the words. */
+    heard_log_begin();
+    hub_transport_io_on_heard(&w.io, &at);
+    assert_non_null(
+        strstr(heard_log_end(), "warning: weft: the hub hears this node at 127.0.0.1:"));
+    heard_log_begin();
+    hub_transport_io_on_heard(&w.io, &at);
+    assert_string_equal(heard_log_end(), "");
+    (void)close(fd);
+}
+
 /* Before it is known where WireGuard listens, nothing could be carried. */
 static void test_without_wireguards_port(void **state)
 {
@@ -352,6 +464,10 @@ int main(void)
         TEST(test_another_key_than_the_hubs),
         TEST(test_a_proxy_that_is_passed_over),
         TEST(test_of_two_addresses_the_second),
+        TEST(test_a_hub_that_refuses_it_with_and_without_a_proxy),
+        TEST(test_an_address_that_is_learned_later),
+        TEST(test_the_stream_is_left),
+        TEST(test_what_the_hub_is_asked_about),
         TEST(test_without_wireguards_port),
     };
 

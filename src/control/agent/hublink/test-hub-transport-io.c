@@ -2,13 +2,14 @@
  * test-hub-transport-io.c - what is asked by UDP, when it runs again, and what its owner is told.
  *
  * The hub's STUN ports are sockets of this test on loopback; the clock is what the test says. The
- * stream is test/lab/'s: this node knows of no TLS key, so none is opened.
+ * stream is test-hub-stream.c's: this node knows of no TLS key, so none is opened.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include "agent/hublink/hub_transport_io.h"
 #include "agent/state/state.h"
 #include "os/clock.h"
+#include "test/support/heard_log.h"
 #include "test/support/sample_mesh.h"
 #include "wire/stun.h"
 
@@ -131,6 +133,39 @@ static void test_a_hub_that_is_heard_is_not_asked(void **state)
     assert_int_equal(recv(w->fd[0], &byte, 1, MSG_DONTWAIT), -1);
 }
 
+/* A run that was due is not due any more; one that comes earlier leaves it due. */
+static void test_when_it_runs_again(void **state)
+{
+    struct world *w = *state;
+
+    (void)poll_hub(w);
+    w->io.due_at = w->now;
+    (void)hub_transport_io_run(&w->io, w->now);
+    assert_true(w->io.due_at == NSEC_NEVER);
+    w->io.due_at = w->now + 1;
+    (void)hub_transport_io_run(&w->io, w->now);
+    assert_int_equal(w->io.due_at, w->now + 1);
+}
+
+/* What is heard by UDP is settled; a stream that is used, and a hub that is silent, are not. */
+static void test_what_is_settled(void **state)
+{
+    struct world *w = *state;
+
+    (void)poll_hub(w);
+    assert_true(hub_transport_io_is_settled(&w->io));
+    w->io.transport.choice.by_stream = true;
+    assert_false(hub_transport_io_is_settled(&w->io));
+    assert_int_equal(hub_transport_io_endpoint(&w->io).port, 0);
+    w->io.transport.choice.by_stream = false;
+    w->io.transport.silent_since = 1;
+    assert_false(hub_transport_io_is_settled(&w->io));
+    w->io.transport.silent_since = 0;
+    /* Without a stream there is none that has failed. */
+    (void)snprintf(w->io.now.status.why, sizeof(w->io.now.status.why), "no answer");
+    assert_null(hub_transport_io_failure(&w->io));
+}
+
 static void test_a_silent_hub_is_asked_at_each_endpoint(void **state)
 {
     struct world *w = *state;
@@ -169,17 +204,38 @@ static void test_answers_of_one_endpoint_count_once(void **state)
     assert_int_equal(result.n_answered, 1);
 }
 
+/* What answers where the hub is not any more is no answer of the hub. */
+static void test_an_answer_from_where_it_was(void **state)
+{
+    struct world *w = *state;
+    struct hub_transport_io_result result;
+
+    w->view.silent_since = w->now;
+    (void)poll_hub(w);
+    (void)take_request(w, 1, true);
+    wait_for_answer(w);
+    w->endpoints.n = 1;
+    result = poll_hub(w);
+    assert_int_equal(result.n_answered, 0);
+    assert_int_equal(w->io.n_answered, 0);
+}
+
 /* The engine is not told of a stream that there is none of. */
 static void test_without_a_key_there_is_no_stream(void **state)
 {
+    static const char words[] =
+        "warning: weft: UDP to the hub fails, and this node does not know the hub's TLS key: it "
+        "joined with an older version; weft leave and weft join with a new token mend that\n";
     struct world *w = *state;
 
     w->view.silent_since = w->now;
+    heard_log_begin();
     for (unsigned i = 0; i < 40; i++, w->now += TRANSPORT_CHOICE_TICK) {
         struct hub_transport_io_result result = poll_hub(w);
 
         assert_false(result.has_changed);
     }
+    assert_memory_equal(heard_log_end(), words, strlen(words));
     assert_null(w->io.stream);
     assert_int_equal(hub_transport_io_endpoint(&w->io).port, 0);
 }
@@ -199,14 +255,30 @@ static void test_no_hub_and_no_life(void **state)
     assert_int_equal(hub_transport_io_run(&w->io, w->now).n_answered, 0);
 }
 
+/* What is due when it is stopped is not due any more. */
+static void test_an_end_while_something_is_asked(void **state)
+{
+    struct world *w = *state;
+
+    w->view.silent_since = w->now;
+    (void)poll_hub(w);
+    assert_true(w->io.due_at != NSEC_NEVER);
+    hub_transport_io_stop(&w->io);
+    assert_true(w->io.due_at == NSEC_NEVER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_hub_that_is_heard_is_not_asked, enter, leave),
+        cmocka_unit_test_setup_teardown(test_when_it_runs_again, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_is_settled, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_silent_hub_is_asked_at_each_endpoint, enter, leave),
         cmocka_unit_test_setup_teardown(test_answers_of_one_endpoint_count_once, enter, leave),
+        cmocka_unit_test_setup_teardown(test_an_answer_from_where_it_was, enter, leave),
         cmocka_unit_test_setup_teardown(test_without_a_key_there_is_no_stream, enter, leave),
         cmocka_unit_test_setup_teardown(test_no_hub_and_no_life, enter, leave),
+        cmocka_unit_test_setup_teardown(test_an_end_while_something_is_asked, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

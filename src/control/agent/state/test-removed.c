@@ -118,6 +118,10 @@ static void test_a_damaged_file(void **state)
         assert_string_equal(rm.node, "untouched");
     }
     assert_int_equal(removed_write(&rm, "/proc/weft", &e), -ENOENT);
+    /* What is not UTF-8 is no JSON. */
+    (void)snprintf(rm.reason, sizeof(rm.reason), "\xff");
+    assert_int_equal(removed_write(&rm, dir, &e), -ENOMEM);
+    assert_non_null(strstr(err_text(&e), "/removed.json"));
 }
 
 int main(void)

@@ -250,6 +250,13 @@ static void test_traffic(void **state)
     assert_non_null(strstr(err_text(&e), " in line 2"));
     assert_null(json);
     assert_int_equal(state_write_traffic(NULL, dir, &e), -ENOMEM);
+    assert_non_null(strstr(err_text(&e), "no memory to write "));
+    assert_non_null(strstr(err_text(&e), "/traffic.json"));
+    /* Whatever is written, a key in it is wiped, also if somebody else has the JSON still. */
+    json = json_pack("{s:s}", "privateKey", "abc");
+    assert_int_equal(state_write_traffic(json_incref(json), dir, &e), 0);
+    assert_string_not_equal(json_string_value(json_object_get(json, "privateKey")), "abc");
+    json_decref(json);
 }
 
 /* A join that is tried again uses the same key. */

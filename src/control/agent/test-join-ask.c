@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,20 @@ static void test_what_is_refused_is_not_asked_again(void **state)
     client_answer_deinit(&a.answer);
 }
 
+/* Nor is another name than the host's asked for, since it is not the name that is refused. */
+static void test_what_is_refused_to_a_host(void **state)
+{
+    struct asking a;
+
+    if (unshare(CLONE_NEWUTS) != 0)
+        skip();
+    assert_int_equal(sethostname("strange", 7), 0);
+    asking_init(&a, sample_daemon.https, NULL);
+    assert_int_equal(ask(&a, LONG), CLIENT_E_REFUSED);
+    assert_string_equal(a.e.text, "the hub refuses: asked 1 times");
+    client_answer_deinit(&a.answer);
+}
+
 static void test_another_key_is_not_asked_again(void **state)
 {
     struct asking a;
@@ -302,6 +317,13 @@ static void test_a_proxy_that_is_away(void **state)
     asking_init(&a, sample_daemon.https, "a");
     a.options.proxy = "http://127.0.0.1:1";
     assert_int_equal(ask(&a, LONG), 0);
+    assert_int_equal(a.n_passed_over, 1);
+    client_answer_deinit(&a.answer);
+    /* What the hub says is what counts then. */
+    asking_init(&a, sample_daemon.https, "strange");
+    a.options.proxy = "http://127.0.0.1:1";
+    assert_int_equal(ask(&a, LONG), CLIENT_E_REFUSED);
+    assert_string_equal(a.e.text, "the hub refuses: asked 1 times");
     assert_int_equal(a.n_passed_over, 1);
     client_answer_deinit(&a.answer);
 }
@@ -400,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_connections_that_are_reset),
         cmocka_unit_test(test_a_busy_hub),
         cmocka_unit_test(test_what_is_refused_is_not_asked_again),
+        cmocka_unit_test(test_what_is_refused_to_a_host),
         cmocka_unit_test(test_another_key_is_not_asked_again),
         cmocka_unit_test(test_another_key_at_one_address),
         cmocka_unit_test(test_patience_ends),

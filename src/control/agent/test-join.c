@@ -300,6 +300,7 @@ static void test_a_machine_joins(void **state)
     char text[X25519_BASE64_MAX];
 
     (void)netns_need(state);
+    m.options.routes = &(struct subnets)SUBNETS_NULL;
     join_well();
     /* It is asked first whether the machine could have the network's block. */
     assert_string_equal(hub.asked, "dry|join|");
@@ -501,7 +502,9 @@ static void test_a_name_that_no_interface_has(void **state)
 {
     (void)netns_need(state);
     m.options.interface = "a/b";
-    fails(-EINVAL, "a/b");
+    fails(-EINVAL, "interface \"a/b\" is not a name: 1 to 15 printable characters");
+    m.options.state_dir = "";
+    fails(-EINVAL, "the state directory \"\" is not 1 to ");
 }
 
 static void test_a_port_that_is_taken(void **state)

@@ -320,6 +320,19 @@ static void test_a_hub_that_refuses_it(void **state)
     assert_false(w.has_changed);
 }
 
+/* With that key nothing can be proven to the hub. */
+static void test_a_key_that_nobody_can_have(void **state)
+{
+    w.hub.node.key = (struct x25519_public){.b = {0}};
+    heard_log_begin();
+    for (unsigned i = 0; i < 30; i++)
+        step();
+    assert_memory_equal(
+        heard_log_end(), "warning: weft: the hub's key is none that anybody can have\n", 58);
+    assert_null(w.io.stream);
+    assert_int_equal(w.n_opened, 0);
+}
+
 static void test_another_key_than_the_hubs(void **state)
 {
     w.state.hub_api.pin.b[0] ^= 1;
@@ -385,7 +398,7 @@ static void test_the_stream_is_left(void **state)
 
     heard_log_begin();
     step_until_used();
-    assert_non_null(strstr(heard_log_end(), "warning: weft: UDP to the hub at "));
+    assert_memory_equal(heard_log_end(), "warning: weft: UDP to the hub at ", 33);
     w.has_changed = false;
     heard_log_begin();
     w.io.transport.choice.n_answered = 3;
@@ -461,6 +474,7 @@ int main(void)
         TEST(test_a_stream_that_the_hub_closes),
         TEST(test_what_is_no_frame),
         TEST(test_a_hub_that_refuses_it),
+        TEST(test_a_key_that_nobody_can_have),
         TEST(test_another_key_than_the_hubs),
         TEST(test_a_proxy_that_is_passed_over),
         TEST(test_of_two_addresses_the_second),

@@ -194,7 +194,7 @@ static const char *why_ended(int r)
 /* Carries datagrams until the connection ends. */
 static void carry(struct hub_stream *hs)
 {
-    int r = 0;
+    int r = STREAM_PUMP_E_MORE; /* what came together with the hub's answer waits already */
 
     hs->heard_at = clock_now();
     hs->keepalive_at = hs->heard_at + KEEPALIVE_EACH;

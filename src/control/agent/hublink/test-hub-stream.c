@@ -44,6 +44,7 @@ static struct world {
     int fd[STREAMS_MAX]; /* lent; -1: not open */
     unsigned n_opened;
     bool refuses;
+    bool speaks_first; /* it sends a datagram at once, before anything has come */
     char path[128];
     char claim[STREAM_PROOF_TEXT_MAX];
 
@@ -66,6 +67,8 @@ static void on_open(struct upgrade *u, int fd, const void *early, size_t len)
 {
     w.fd[u - w.upgrades] = fd;
     w.n_opened++;
+    if (w.speaks_first)
+        assert_int_equal(send(fd, "\0\3abc", 5, MSG_NOSIGNAL), 5);
 }
 
 static void on_closed(struct upgrade *u)
@@ -229,6 +232,23 @@ static void expect_at_hub(const void *bytes, size_t len)
     assert_memory_equal(got, bytes, len);
 }
 
+/* What WireGuard gets next; where from. */
+static uint16_t expect_at_wireguard(const char *text)
+{
+    struct sockaddr_in from;
+    socklen_t len = sizeof(from);
+    char got[16];
+    ssize_t n = -1;
+
+    for (unsigned i = 0; i < 2000 && n < 0; i++) {
+        n = recvfrom(w.wireguard, got, sizeof(got), MSG_DONTWAIT, (struct sockaddr *)&from, &len);
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(n, strlen(text));
+    assert_memory_equal(got, text, strlen(text));
+    return ntohs(from.sin_port);
+}
+
 static void send_as_hub(const void *bytes, size_t len)
 {
     assert_int_equal(send(w.fd[w.n_opened - 1], bytes, len, MSG_NOSIGNAL), (ssize_t)len);
@@ -254,15 +274,26 @@ static void test_the_stream_is_taken_while_udp_is_blocked(void **state)
     assert_string_equal(w.io.now.status.passed_over, "");
 }
 
+/* Until it is used nothing passes by it. */
+static void test_a_stream_that_is_held_ready(void **state)
+{
+    char byte;
+
+    for (unsigned i = 0; i < 400 && !w.io.now.status.is_open; i++)
+        step();
+    assert_true(w.io.now.status.is_open);
+    assert_int_equal(hub_transport_io_endpoint(&w.io).port, 0);
+    send_as_hub("\0\5early", 7);
+    for (unsigned i = 0; i < 50; i++)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    assert_int_equal(recv(w.wireguard, &byte, 1, MSG_DONTWAIT), -1);
+}
+
 /* Each datagram goes behind its length, either way. */
 static void test_it_carries_datagrams(void **state)
 {
     struct endpoint at;
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in from;
-    socklen_t len = sizeof(from);
-    char got[16];
-    ssize_t n = -1;
 
     step_until_used();
     at = hub_transport_io_endpoint(&w.io);
@@ -271,25 +302,23 @@ static void test_it_carries_datagrams(void **state)
         sendto(w.wireguard, "hello", 5, 0, (const struct sockaddr *)&to, sizeof(to)), 5);
     expect_at_hub("\0\5hello", 7);
     send_as_hub("\0\3abc", 5);
-    for (unsigned i = 0; i < 2000 && n < 0; i++) {
-        n = recvfrom(w.wireguard, got, sizeof(got), MSG_DONTWAIT, (struct sockaddr *)&from, &len);
-        (void)uv_run(&w.loop, UV_RUN_ONCE);
-    }
-    assert_int_equal(n, 3);
-    assert_memory_equal(got, "abc", 3);
     /* From where WireGuard sends to. */
-    assert_int_equal(ntohs(from.sin_port), at.port);
+    assert_int_equal(expect_at_wireguard("abc"), at.port);
 }
 
 static void test_a_stream_that_the_hub_closes(void **state)
 {
     step_until_used();
+    /* A half of a frame, of which the rest never comes. */
+    send_as_hub("\0\5he", 4);
+    w.speaks_first = true;
     upgrade_end(&w.upgrades[0]);
     step_until_failed("the hub has closed it");
     /* It is opened again, soon. */
     for (unsigned i = 0; i < 400 && w.n_opened < 2; i++)
         step();
     assert_int_equal(w.n_opened, 2);
+    (void)expect_at_wireguard("abc");
 }
 
 static void test_what_is_no_frame(void **state)
@@ -470,6 +499,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_stream_is_taken_while_udp_is_blocked),
+        TEST(test_a_stream_that_is_held_ready),
         TEST(test_it_carries_datagrams),
         TEST(test_a_stream_that_the_hub_closes),
         TEST(test_what_is_no_frame),

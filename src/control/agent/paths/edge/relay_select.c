@@ -75,10 +75,8 @@ void relay_select_tell(struct relay_select *rs, const struct relay_hub *hub,
 #define ASK_AGAIN  (200 * NSEC_PER_MSEC)
 #define ASK_DEAD   (1000 * NSEC_PER_MSEC)
 
-/* The hub is dead after so many requests without an answer and this time since the first of them.
- */
+/* The hub is dead when the next request is due after so many without an answer. */
 #define DEAD_ASKED 4
-#define DEAD_AFTER (700 * NSEC_PER_MSEC)
 
 /* The hub's relay is in use for this time after the last data. */
 #define ACTIVE_FOR (5 * NSEC_PER_SEC)
@@ -119,10 +117,7 @@ bool hub_liveness_tick(struct hub_liveness *h, nsec_t now)
     }
     if (now < h->next_at)
         return false;
-    if (h->n_unanswered >= DEAD_ASKED && now - h->unanswered_since >= DEAD_AFTER)
-        h->is_dead = true;
-    if (h->n_unanswered++ == 0)
-        h->unanswered_since = now;
+    h->is_dead |= h->n_unanswered++ >= DEAD_ASKED;
     h->next_at = now + (h->is_dead ? ASK_DEAD : ASK_AGAIN);
     return true;
 }

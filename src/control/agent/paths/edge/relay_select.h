@@ -82,9 +82,8 @@ struct hub_liveness {
     nsec_t moved_at;     /* time when @n_bytes last changed; 0: never */
     bool has_other;      /* there is another relay */
     bool is_dead;
-    nsec_t next_at;          /* time of the next request */
-    nsec_t unanswered_since; /* time of the first request since the last answer */
-    unsigned n_unanswered;
+    nsec_t next_at;        /* time of the next request */
+    unsigned n_unanswered; /* requests since the last answer */
 };
 
 /**

@@ -42,6 +42,101 @@ static void test_the_two_nearest_are_kept(void **state)
     assert_true(relays[1].is_standby && relays[4].is_standby);
 }
 
+/* Of two that are as near the one that was listed first, so that they do not change places. */
+static void test_relays_that_are_as_near(void **state)
+{
+    struct relay_fact relays[] = {
+        {.is_direct = true, .rtt = 10 * MS},
+        {.is_direct = true, .rtt = 10 * MS},
+        {.is_direct = true, .rtt = 10 * MS},
+    };
+
+    relay_select_standbys(relays, 3);
+    assert_true(relays[0].is_standby && relays[1].is_standby);
+    assert_false(relays[2].is_standby);
+    /* Where there is but one it is enough. */
+    relay_select_standbys(relays + 2, 1);
+    assert_true(relays[2].is_standby);
+}
+
+static nsec_t tell_hub(struct relay_select *rs, nsec_t rtt)
+{
+    const struct relay_hub hub = {.key = {.b = {1}}, .rtt = rtt};
+    struct path_side side;
+
+    relay_select_tell(rs, &hub, NULL, 0, &side);
+    assert_int_equal(side.n_relays, 1);
+    return side.relays[0].rtt;
+}
+
+static void test_which_changes_of_a_round_trip_are_told(void **state)
+{
+    static const struct {
+        unsigned before, now, told;
+    } cases[] = {
+        {100, 125, 100},
+        {100, 126, 126},
+        {100, 75, 100},
+        {100, 74, 74},
+        {4, 1, 4},
+        {5, 1, 1},
+        /* That one was measured is told, however short it is; and that it is not any more. */
+        {0, 2, 2},
+        {2, 0, 0},
+        {0, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct relay_select rs = {.n_reported = 0};
+
+        assert_int_equal(tell_hub(&rs, cases[i].before * MS), cases[i].before * MS);
+        assert_int_equal(tell_hub(&rs, cases[i].now * MS), cases[i].told * MS);
+    }
+}
+
+/* Of a relay that was not in the last report, what was said of it before that is forgotten. */
+static void test_a_relay_that_comes_back_is_told_anew(void **state)
+{
+    struct relay_select rs = {.n_reported = 0};
+    struct relay_hub hub = {.key = {.b = {1}}, .rtt = 50 * MS, .mtu = 1380};
+    struct relay_fact relay = {
+        .key = {.b = {2}}, .is_standby = true, .has_session = true, .rtt = 100 * MS, .mtu = 1400};
+    struct path_side side;
+
+    relay_select_tell(&rs, &hub, &relay, 1, &side);
+    assert_int_equal(side.n_relays, 2);
+    assert_int_equal(side.relays[0].mtu, 1380);
+    assert_int_equal(side.relays[1].mtu, 1400);
+    relay.has_session = false;
+    relay_select_tell(&rs, &hub, &relay, 1, &side);
+    assert_int_equal(side.n_relays, 1);
+    relay.has_session = true;
+    relay.rtt = 101 * MS;
+    relay_select_tell(&rs, &hub, &relay, 1, &side);
+    assert_int_equal(side.relays[1].rtt, 101 * MS);
+}
+
+static void test_most_that_are_reported(void **state)
+{
+    struct relay_select rs = {.n_reported = 0};
+    const struct relay_hub none = {.rtt = 8 * MS};
+    struct relay_fact relays[PATH_RELAYS_MAX + 2];
+    struct path_side side;
+
+    for (unsigned i = 0; i < PATH_RELAYS_MAX + 2; i++)
+        relays[i] = (struct relay_fact){.key = {.b = {(uint8_t)(i + 2)}},
+            .is_standby = true,
+            .has_session = true,
+            .rtt = 5 * MS};
+    /* A hub whose key is not known is none. */
+    relay_select_tell(&rs, &none, relays, PATH_RELAYS_MAX - 1, &side);
+    assert_int_equal(side.n_relays, PATH_RELAYS_MAX - 1);
+    assert_int_equal(side.relays[0].key.b[0], 2);
+    relay_select_tell(&rs, &none, relays, PATH_RELAYS_MAX + 2, &side);
+    assert_int_equal(side.n_relays, PATH_RELAYS_MAX);
+    assert_int_equal(side.relays[PATH_RELAYS_MAX - 1].key.b[0], PATH_RELAYS_MAX + 1);
+}
+
 static void test_what_is_reported(void **state)
 {
     struct relay_select rs = {.n_reported = 0};
@@ -79,6 +174,9 @@ static void test_what_is_reported(void **state)
 static const struct endpoint hub_at = {.addr = {{[10] = 0xff, 0xff, 203, 0, 113, 10}}, .port = 9};
 static const struct endpoint stream_at = {.addr = {{[10] = 0xff, 0xff, 127, 0, 0, 1}}, .port = 9};
 
+static const struct endpoint hub6_at = {.addr = {{0x20, 1, 0xd, 0xb8, [12] = 127}}, .port = 9};
+static const struct endpoint nowhere = {.port = 0};
+
 /* Data goes through it, and there is another relay. */
 static struct hub_liveness in_use(void)
 {
@@ -107,6 +205,54 @@ static void test_a_hub_in_use_is_asked(void **state)
     assert_false(hub_liveness_tick(&alone, T0));
     hub_liveness_look(&stream, &stream_at, 200, true, T0);
     assert_false(hub_liveness_tick(&stream, T0));
+}
+
+/* It is in use for five seconds after its counters have moved. */
+static void test_only_a_hub_in_use_is_asked(void **state)
+{
+    struct hub_liveness h = in_use();
+    struct hub_liveness v6 = {.n_bytes = 0};
+    struct hub_liveness idle = {.n_bytes = 0};
+
+    hub_liveness_look(&h, &hub_at, 100, true, T0 + 3 * SEC);
+    assert_true(hub_liveness_tick(&h, T0 + 5 * SEC - 1));
+    assert_false(hub_liveness_tick(&h, T0 + 5 * SEC));
+    hub_liveness_look(&h, &hub_at, 101, true, T0 + 6 * SEC);
+    assert_true(hub_liveness_tick(&h, T0 + 6 * SEC));
+    /* Nobody is asked where the engine has no hub. */
+    hub_liveness_look(&h, &nowhere, 102, true, T0 + 7 * SEC);
+    assert_int_equal(hub_liveness_due(&h, T0 + 7 * SEC), NSEC_NEVER);
+    /* Loopback is a thing of IPv4 here. */
+    hub_liveness_look(&v6, &hub6_at, 100, true, T0);
+    assert_true(hub_liveness_tick(&v6, T0));
+    /* A machine that was just started has not used it yet. */
+    hub_liveness_look(&idle, &hub_at, 0, true, SEC);
+    assert_false(hub_liveness_tick(&idle, SEC));
+}
+
+/* What was not answered before does not count once it was answered, or was out of use. */
+static void test_silence_is_counted_anew(void **state)
+{
+    struct hub_liveness h = in_use();
+
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(hub_liveness_tick(&h, T0 + i * 200 * MS));
+    assert_true(hub_liveness_on_answer(&h, &hub_at, T0 + 700 * MS));
+    for (unsigned i = 5; i < 9; i++)
+        assert_true(hub_liveness_tick(&h, T0 + i * 200 * MS));
+    assert_false(hub_liveness_tick(&h, T0 + 1700 * MS));
+    assert_false(h.is_dead);
+    hub_liveness_look(&h, &hub_at, 100, false, T0 + 1700 * MS);
+    assert_false(hub_liveness_tick(&h, T0 + 1700 * MS));
+    /* It is asked at once when it is in use again. */
+    hub_liveness_look(&h, &hub_at, 101, true, T0 + 1700 * MS);
+    assert_int_equal(hub_liveness_due(&h, T0 + 1700 * MS), T0 + 1700 * MS);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(hub_liveness_tick(&h, T0 + 1700 * MS + i * 200 * MS));
+    assert_false(h.is_dead);
+    assert_true(hub_liveness_tick(&h, T0 + 2500 * MS));
+    assert_true(h.is_dead);
+    assert_int_equal(hub_liveness_due(&h, T0 + 2500 * MS), T0 + 3500 * MS);
 }
 
 static void test_a_silent_hub_is_dead(void **state)
@@ -140,8 +286,14 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_two_nearest_are_kept),
+        cmocka_unit_test(test_relays_that_are_as_near),
+        cmocka_unit_test(test_which_changes_of_a_round_trip_are_told),
+        cmocka_unit_test(test_a_relay_that_comes_back_is_told_anew),
+        cmocka_unit_test(test_most_that_are_reported),
         cmocka_unit_test(test_what_is_reported),
         cmocka_unit_test(test_a_hub_in_use_is_asked),
+        cmocka_unit_test(test_only_a_hub_in_use_is_asked),
+        cmocka_unit_test(test_silence_is_counted_anew),
         cmocka_unit_test(test_a_silent_hub_is_dead),
         cmocka_unit_test(test_a_dead_hub_that_is_left),
     };

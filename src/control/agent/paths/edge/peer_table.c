@@ -192,7 +192,6 @@ int peer_table_take(struct peer_table *t, const struct snapshot *s)
         .items = calloc(s->nodes.n + 1, sizeof(*next.items)),
         .gone = calloc(t->n + 1, sizeof(*next.gone)),
     };
-    size_t n_kept = 0;
 
     if (!next.items || !next.gone) {
         peer_table_deinit(&next);
@@ -212,9 +211,8 @@ int peer_table_take(struct peer_table *t, const struct snapshot *s)
             before = NULL;
         next.items[next.n] = before ? *before : make_entry(node);
         update_entry(&next.items[next.n++], node, policy);
-        n_kept += before ? 1 : 0;
     }
-    for (size_t i = 0; i < t->n && next.n_gone < t->n - n_kept; i++) {
+    for (size_t i = 0; i < t->n; i++) {
         const struct peer_entry *after = peer_table_find(&next, t->items[i].node);
 
         if (!after || !x25519_public_equal(&after->key, &t->items[i].key))

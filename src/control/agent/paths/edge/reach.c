@@ -55,8 +55,6 @@ static void apply_rule(struct reach_peer *peer, const struct render_decision *de
 static void apply_found(
     struct reach_peer *peer, const struct path_view *view, enum render_route route)
 {
-    bool agrees = view->kind == peer->kind || peer->kind != PATH_KIND_NONE;
-
     peer->is_measured = view->rtt != 0;
     peer->rtt = view->rtt;
     peer->least_rtt = view->least_rtt;
@@ -69,7 +67,7 @@ static void apply_found(
             view->why);
         return;
     }
-    if (!agrees || view->kind == PATH_KIND_NONE)
+    if (peer->kind == PATH_KIND_NONE || view->kind == PATH_KIND_NONE)
         return;
     /* Who looks for paths knows nothing of streams: to it that is the relay. */
     if (peer->kind == PATH_KIND_STREAM && view->kind == PATH_KIND_RELAY)

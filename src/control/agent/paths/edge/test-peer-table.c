@@ -62,6 +62,108 @@ static void test_who_is_in_it(void **state)
     assert_int_equal(t.n_gone, 1);
     assert_string_equal(t.gone[0].node, "n3");
     peer_table_deinit(&t);
+    assert_int_equal(t.n + t.n_gone, 0);
+    assert_null(peer_table_find(&t, "n4"));
+    peer_table_deinit(&t);
+}
+
+/* The last of several is found missing, too, whoever has come meanwhile. */
+static void test_who_has_gone(void **state)
+{
+    struct peer_table t = {0};
+    struct snapshot *s = *state;
+
+    assert_int_equal(peer_table_take(&t, s), 0);
+    put_peer(s, 5, 1, 0);
+    sample_put(s, sample_node(3));
+    sample_put(s, sample_node(4));
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_int_equal(t.n, 1);
+    assert_string_equal(t.items[0].node, "n5");
+    assert_int_equal(t.n_gone, 2);
+    assert_string_equal(t.gone[0].node, "n3");
+    assert_string_equal(t.gone[1].node, "n4");
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_int_equal(t.n_gone, 0);
+    peer_table_deinit(&t);
+}
+
+/* With a pinned endpoint there is no path to find, but with a pinned key there is. */
+static void test_edges_that_pin(void **state)
+{
+    struct peer_table t = {0};
+    struct snapshot *s = *state;
+    struct object edge = sample_edge(SELF, 3, EDGE_PATH_AUTO);
+
+    edge.edge.pins[1].key = sample_key(3);
+    assert_int_equal(endpoint_parse(&edge.edge.pins[0].endpoint, "192.0.2.7:4000", NULL), 0);
+    sample_put(s, edge);
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_non_null(peer_table_find(&t, "n3"));
+    edge.edge.pins[1].endpoint = edge.edge.pins[0].endpoint;
+    sample_put(s, edge);
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_null(peer_table_find(&t, "n3"));
+    assert_non_null(peer_table_find(&t, "n4"));
+    peer_table_deinit(&t);
+}
+
+/* In the hub topology one end that relays is enough for a path. */
+static void test_a_relay_in_the_hub_topology(void **state)
+{
+    struct peer_table t = {0};
+    struct snapshot *s = *state;
+
+    s->network.topology = TOPOLOGY_HUB;
+    put_peer(s, SELF, 1, 7);
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_int_equal(t.items[0].policy, PATH_POLICY_AUTO);
+    peer_table_deinit(&t);
+}
+
+/* Both the hub has to admit it, and it has to run one. */
+static void test_who_is_a_relay(void **state)
+{
+    static const struct {
+        bool is_admitted;
+        uint64_t run;
+        bool is_relay, is_restarted;
+    } steps[] = {
+        {false, 0, false, false},
+        {true, 0, false, false},
+        {false, 7, false, false},
+        {true, 7, true, false},
+        {true, 7, true, false},
+        {true, 8, true, true},
+        {false, 9, false, false},
+        {true, 9, true, false},
+        {true, 0, false, false},
+        {true, 9, true, false},
+    };
+    struct peer_table t = {0};
+    struct snapshot *s = *state;
+    bool was_relay = false;
+
+    assert_int_equal(peer_table_take(&t, s), 0);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct object o = sample_node(3);
+        const struct peer_entry *peer;
+
+        o.node.relay = steps[i].is_admitted;
+        o.node.side = calloc(1, sizeof(*o.node.side));
+        assert_non_null(o.node.side);
+        *o.node.side = (struct path_side){.generation = 1, .relay_run = steps[i].run};
+        sample_put(s, o);
+        assert_int_equal(peer_table_take(&t, s), 0);
+        peer = peer_table_find(&t, "n3");
+        assert_int_equal(peer->is_relay, steps[i].is_relay);
+        assert_int_equal(peer->relay_run, steps[i].run);
+        assert_int_equal(peer->changes.is_restarted, steps[i].is_restarted);
+        assert_int_equal(peer->changes.is_relaying, steps[i].is_relay != was_relay);
+        assert_int_equal(peer->changes.is_put, steps[i].is_relay != was_relay);
+        was_relay = steps[i].is_relay;
+    }
+    peer_table_deinit(&t);
 }
 
 static void test_policies(void **state)
@@ -74,6 +176,7 @@ static void test_policies(void **state)
     } cases[] = {
         {TOPOLOGY_AUTO, EDGE_PATH_N, false, PATH_POLICY_AUTO},
         {TOPOLOGY_AUTO, EDGE_PATH_RELAY, false, PATH_POLICY_RELAY},
+        {TOPOLOGY_MESH, EDGE_PATH_AUTO, false, PATH_POLICY_DIRECT},
         {TOPOLOGY_MESH, EDGE_PATH_N, false, PATH_POLICY_DIRECT},
         {TOPOLOGY_MESH, EDGE_PATH_RELAY, false, PATH_POLICY_RELAY},
         {TOPOLOGY_HUB, EDGE_PATH_N, false, PATH_POLICY_RELAY},
@@ -157,7 +260,11 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_is_in_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_has_gone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_edges_that_pin, set_up, tear_down),
         cmocka_unit_test(test_policies),
+        cmocka_unit_test_setup_teardown(test_a_relay_in_the_hub_topology, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_is_a_relay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_kept_of_a_peer, set_up, tear_down),
     };

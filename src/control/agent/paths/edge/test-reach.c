@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -69,6 +70,184 @@ static const struct reach_peer *evaluate(struct world *w, const struct path_view
     return reach_find(&w->reach, "n3");
 }
 
+static const char hub_silent[] = "the hub does not answer, and packets to this peer go through it";
+static const char not_found[] = "no direct path has been found yet";
+
+/* Without anybody who looks for paths. */
+static void test_what_the_rule_says(void **state)
+{
+    static const struct {
+        enum edge_path edge;
+        const char *via; /* of the path that was found; NULL: none was */
+        bool is_hub_silent;
+        const char *stream_why;
+        enum path_kind kind;
+        const char *relay;
+        const char *why;
+    } cases[] = {
+        {EDGE_PATH_AUTO, NULL, false, NULL, PATH_KIND_RELAY, "hub", not_found},
+        {EDGE_PATH_AUTO, NULL, false, "UDP is blocked", PATH_KIND_STREAM, "hub", "UDP is blocked"},
+        {EDGE_PATH_AUTO, NULL, true, NULL, PATH_KIND_NONE, "", hub_silent},
+        {EDGE_PATH_AUTO, NULL, true, "UDP is blocked", PATH_KIND_NONE, "", hub_silent},
+        {EDGE_PATH_RELAY, NULL, false, NULL, PATH_KIND_RELAY, "hub", "the edge is set to relay"},
+        /* What another node relays does not go through the hub, whose stream says nothing of it. */
+        {EDGE_PATH_AUTO, "n4", false, NULL, PATH_KIND_RELAY, "n4", not_found},
+        {EDGE_PATH_AUTO, "n4", false, "UDP is blocked", PATH_KIND_RELAY, "n4", not_found},
+        {EDGE_PATH_AUTO, "n4", true, "UDP is blocked", PATH_KIND_RELAY, "n4", not_found},
+        {EDGE_PATH_AUTO, "", true, "UDP is blocked", PATH_KIND_DIRECT, "", ""},
+        {EDGE_PATH_OFF, NULL, false, NULL, PATH_KIND_NONE, "", "the edge is switched off"},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct render_path path = {.node = "n3"};
+        const struct reach_peer *peer;
+
+        sample_put(&w->snapshot, sample_edge(2, 3, cases[i].edge));
+        assert_int_equal(endpoint_parse(&path.endpoint, "203.0.113.4:51820", NULL), 0);
+        (void)snprintf(path.via, sizeof(path.via), "%s", cases[i].via ? cases[i].via : "");
+        w->in.paths = &path;
+        w->in.n_paths = cases[i].via ? 1 : 0;
+        w->facts.hub_heard = !cases[i].is_hub_silent;
+        w->facts.stream_why = cases[i].stream_why;
+        peer = evaluate(w, NULL);
+        assert_int_equal(peer->kind, cases[i].kind);
+        assert_string_equal(peer->relay, cases[i].relay);
+        assert_string_equal(peer->why, cases[i].why);
+        assert_true(endpoint_is_none(&peer->remote) && ip_addr_is_none(&peer->underlay));
+        assert_false(peer->is_alarm || peer->is_measured);
+    }
+}
+
+/* Through the hub that relays for this node, and not just any. */
+static void test_which_hub_relays(void **state)
+{
+    struct world *w = *state;
+    struct object other = sample_node(1);
+
+    other.node.key = sample_key(9);
+    (void)snprintf(other.node.meta.name, sizeof(other.node.meta.name), "z");
+    other.node.address4.b[15] = other.node.address6.b[15] = 9;
+    sample_put(&w->snapshot, other);
+    assert_string_equal(evaluate(w, NULL)->relay, "hub");
+    w->in.relay = "z";
+    assert_string_equal(evaluate(w, NULL)->relay, "z");
+    assert_int_equal(snapshot_delete(&w->snapshot, &node_kind, "z", NULL), 0);
+    assert_int_equal(snapshot_delete(&w->snapshot, &node_kind, "hub", NULL), 0);
+    assert_string_equal(evaluate(w, NULL)->relay, "");
+}
+
+/* What is found for n3 beside the rule's word for it. */
+static void test_what_was_found_and_the_rule(void **state)
+{
+    static const struct {
+        enum edge_path edge;
+        bool is_hub_silent;
+        const char *stream_why;
+        enum path_kind found;
+        const char *found_why;
+        enum path_kind kind;
+        const char *why;
+    } cases[] = {
+        {EDGE_PATH_AUTO, false, NULL, PATH_KIND_RELAY, "", PATH_KIND_RELAY, not_found},
+        {EDGE_PATH_AUTO, false, NULL, PATH_KIND_RELAY, "all ways are shut", PATH_KIND_RELAY,
+            "all ways are shut"},
+        {EDGE_PATH_AUTO, false, NULL, PATH_KIND_LAN, "", PATH_KIND_LAN, ""},
+        {EDGE_PATH_AUTO, false, NULL, PATH_KIND_DIRECT, "", PATH_KIND_DIRECT, ""},
+        {EDGE_PATH_AUTO, false, NULL, PATH_KIND_NONE, "no matter", PATH_KIND_RELAY, not_found},
+        /* Without the hub nothing is reached through it, whatever was found. */
+        {EDGE_PATH_AUTO, true, NULL, PATH_KIND_RELAY, "all ways are shut", PATH_KIND_NONE,
+            hub_silent},
+        {EDGE_PATH_AUTO, false, "UDP is blocked", PATH_KIND_RELAY, "all ways are shut",
+            PATH_KIND_STREAM, "UDP is blocked"},
+        {EDGE_PATH_AUTO, false, "UDP is blocked", PATH_KIND_DIRECT, "", PATH_KIND_DIRECT, ""},
+        /* Where somebody wants it so the rule says who. */
+        {EDGE_PATH_RELAY, false, NULL, PATH_KIND_RELAY, "all ways are shut", PATH_KIND_RELAY,
+            "the edge is set to relay"},
+        {EDGE_PATH_DIRECT, false, NULL, PATH_KIND_RELAY, "all ways are shut", PATH_KIND_NONE,
+            "the edge is set to direct, and all ways are shut; set to auto it is relayed "
+            "meanwhile"},
+        {EDGE_PATH_DIRECT, false, NULL, PATH_KIND_RELAY, "", PATH_KIND_NONE,
+            "the edge is set to direct and no direct path has been found; set it to auto to have "
+            "it relayed meanwhile"},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct path_view view = {.kind = cases[i].found, .rtt = 7};
+        bool is_direct = cases[i].kind == PATH_KIND_LAN || cases[i].kind == PATH_KIND_DIRECT;
+        const struct reach_peer *peer;
+
+        sample_put(&w->snapshot, sample_edge(2, 3, cases[i].edge));
+        assert_int_equal(endpoint_parse(&view.remote, "203.0.113.4:51820", NULL), 0);
+        (void)snprintf(view.why, sizeof(view.why), "%s", cases[i].found_why);
+        w->facts.hub_heard = !cases[i].is_hub_silent;
+        w->facts.stream_why = cases[i].stream_why;
+        peer = evaluate(w, &view);
+        assert_int_equal(peer->kind, cases[i].kind);
+        assert_string_equal(peer->why, cases[i].why);
+        assert_int_equal(peer->is_measured, cases[i].edge != EDGE_PATH_RELAY);
+        assert_true(endpoint_is_none(&peer->remote));
+        assert_int_equal(ip_addr_equal(&peer->underlay, &view.remote.addr), is_direct);
+    }
+}
+
+static bool find_nothing(const void *ctx, const char *node, struct path_view *ret, nsec_t now)
+{
+    *ret = (struct path_view){.kind = PATH_KIND_DIRECT, .rtt = 7, .is_alarm = true};
+    return false;
+}
+
+static void test_a_node_for_which_nothing_is_looked_for(void **state)
+{
+    struct world *w = *state;
+    const struct reach_peer *peer;
+
+    assert_int_equal(reach_update(&w->reach, &w->facts, find_nothing, NULL), 0);
+    peer = reach_find(&w->reach, "n3");
+    assert_int_equal(peer->kind, PATH_KIND_RELAY);
+    assert_false(peer->is_alarm || peer->is_measured);
+}
+
+/* A path that render was given is looked after by who has found it. */
+static void test_a_direct_path_is_measured(void **state)
+{
+    struct render_path path = {.node = "n3"};
+    struct path_view view = {.kind = PATH_KIND_DIRECT, .rtt = 7};
+    struct world *w = *state;
+
+    w->in.paths = &path;
+    w->in.n_paths = 1;
+    assert_int_equal(endpoint_parse(&path.endpoint, "203.0.113.4:51820", NULL), 0);
+    assert_true(evaluate(w, &view)->is_measured);
+    view.rtt = 0;
+    assert_false(evaluate(w, &view)->is_measured);
+}
+
+static void test_several_peers(void **state)
+{
+    static const char *const names[] = {"n3", "n4", "n5"};
+    struct world *w = *state;
+    struct path_view view = {.kind = PATH_KIND_LAN, .is_alarm = true};
+
+    assert_null(reach_find(&w->reach, "n3"));
+    for (unsigned n = 4; n <= 5; n++)
+        sample_put(&w->snapshot, sample_node(n));
+    assert_int_equal(reach_update(&w->reach, &w->facts, find_view, &view), 0);
+    assert_int_equal(w->reach.n, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_ptr_equal(reach_find(&w->reach, names[i]), &w->reach.items[i]);
+        assert_string_equal(w->reach.items[i].node, names[i]);
+        assert_int_equal(w->reach.items[i].since, T0);
+    }
+    /* The two others look for no paths themselves. */
+    assert_int_equal(w->reach.n_alarms, 1);
+    assert_int_equal(w->reach.items[1].kind, PATH_KIND_RELAY);
+    reach_deinit(&w->reach);
+    assert_int_equal(w->reach.n, 0);
+    assert_null(reach_find(&w->reach, "n3"));
+}
+
 static void test_what_was_found_counts(void **state)
 {
     struct world *w = *state;
@@ -105,46 +284,11 @@ static void test_since(void **state)
     assert_int_equal(evaluate(w, &view)->since, T0 + SEC);
 }
 
-static void test_the_hub_and_its_stream(void **state)
-{
-    struct world *w = *state;
-    struct path_view view = {.kind = PATH_KIND_RELAY, .why = "no way was found"};
-
-    assert_string_equal(evaluate(w, &view)->why, "no way was found");
-    w->facts.stream_why = "UDP is blocked";
-    assert_int_equal(evaluate(w, &view)->kind, PATH_KIND_STREAM);
-    assert_string_equal(evaluate(w, &view)->why, "UDP is blocked");
-    w->facts.hub_heard = false;
-    assert_int_equal(evaluate(w, NULL)->kind, PATH_KIND_NONE);
-}
-
-/* What another node relays does not go through the hub, whose stream says nothing of it. */
-static void test_another_relay(void **state)
-{
-    struct render_path path = {.node = "n3", .via = "n4"};
-    struct world *w = *state;
-    const struct reach_peer *peer;
-
-    w->in.paths = &path;
-    w->in.n_paths = 1;
-    assert_int_equal(endpoint_parse(&path.endpoint, "203.0.113.4:51820", NULL), 0);
-    peer = evaluate(w, NULL);
-    assert_int_equal(peer->kind, PATH_KIND_RELAY);
-    assert_string_equal(peer->relay, "n4");
-    w->facts.stream_why = "UDP is blocked";
-    peer = evaluate(w, NULL);
-    assert_int_equal(peer->kind, PATH_KIND_RELAY);
-    assert_string_not_equal(peer->why, "UDP is blocked");
-    w->facts.hub_heard = false;
-    peer = evaluate(w, NULL);
-    assert_int_equal(peer->kind, PATH_KIND_RELAY);
-    assert_null(strstr(peer->why, "the hub does not answer"));
-}
-
 static void test_alarms_are_counted(void **state)
 {
     struct world *w = *state;
     struct path_view view = {.kind = PATH_KIND_RELAY, .is_alarm = true};
+    struct render_path path = {.node = "n3"};
     struct object stock;
 
     (void)evaluate(w, &view);
@@ -156,6 +300,23 @@ static void test_alarms_are_counted(void **state)
     sample_put(&w->snapshot, sample_node(3));
     w->snapshot.network.topology = TOPOLOGY_MESH;
     assert_true(evaluate(w, NULL)->is_alarm);
+    assert_int_equal(w->reach.n_alarms, 1);
+    sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_AUTO));
+    assert_true(evaluate(w, NULL)->is_alarm);
+    sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_RELAY));
+    assert_false(evaluate(w, NULL)->is_alarm);
+    sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_AUTO));
+    w->snapshot.network.topology = TOPOLOGY_AUTO;
+    assert_false(evaluate(w, NULL)->is_alarm);
+    w->snapshot.network.topology = TOPOLOGY_MESH;
+    /* What is reached directly all the same, or says its place, is none. */
+    w->in.paths = &path;
+    w->in.n_paths = 1;
+    assert_int_equal(endpoint_parse(&path.endpoint, "203.0.113.4:51820", NULL), 0);
+    assert_false(evaluate(w, NULL)->is_alarm);
+    w->in.n_paths = 0;
+    find_paths(&w->snapshot);
+    assert_false(evaluate(w, NULL)->is_alarm);
     /* One that has no agent never says one, which is no alarm for ever. */
     stock = sample_node(3);
     stock.node.stock = true;
@@ -166,10 +327,15 @@ static void test_alarms_are_counted(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_the_rule_says, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_which_hub_relays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_was_found_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_was_found_and_the_rule, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_a_node_for_which_nothing_is_looked_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_direct_path_is_measured, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_several_peers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_since, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_hub_and_its_stream, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_another_relay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_alarms_are_counted, set_up, tear_down),
     };
 

@@ -16,7 +16,7 @@
 
 void keepalive_plan_init(struct keepalive_plan *p, const struct keepalive_known *known)
 {
-    *p = (struct keepalive_plan){.machine = {.bounds = KEEPALIVE_UNKNOWN}, .known = *known};
+    *p = (struct keepalive_plan){.known = *known};
 }
 
 bool keepalive_plan_is_known(const struct keepalive_plan *p)
@@ -48,7 +48,6 @@ void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *
         !ip_addr_equal(&view->outside, &p->known.outside)) {
         p->known = (struct keepalive_known)KEEPALIVE_KNOWN_NULL;
         keepalive_stop(&p->machine);
-        p->machine.bounds = KEEPALIVE_UNKNOWN;
     }
     /* A measurement that is half done says nothing about the way to another hub. */
     if (!same_hub && keepalive_is_running(&p->machine))
@@ -56,7 +55,6 @@ void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *
     if (endpoint_is_none(&view->hub) || keepalive_is_running(&p->machine) || !is_measurement_due(p))
         return;
     p->begun_at = view->now;
-    p->learned = (struct ip_addr){{0}};
     keepalive_start(&p->machine, view->spread, view->now);
 }
 

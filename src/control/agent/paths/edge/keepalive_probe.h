@@ -56,7 +56,7 @@ struct keepalive_plan {
     struct keepalive machine;
     struct keepalive_known known;
     struct keepalive_view view; /* of the last keepalive_plan_look() */
-    struct ip_addr learned;     /* the spare mapping's address; none: not learned yet */
+    struct ip_addr learned;     /* the spare mapping's address, as it was told last */
     nsec_t begun_at;            /* the last measurement; 0: never */
 };
 

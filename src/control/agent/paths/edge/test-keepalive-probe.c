@@ -114,6 +114,122 @@ static void test_measured_once_a_day(void **state)
     assert_in_range(w.n_questions, 20, 2 * KEEPALIVE_PACKETS_MAX);
 }
 
+/* Does a look begin one? */
+static bool begins(struct keepalive_plan *plan, struct keepalive_view view)
+{
+    keepalive_plan_look(plan, &view);
+    return keepalive_is_running(&plan->machine);
+}
+
+static void test_when_a_measurement_begins(void **state)
+{
+    static const struct {
+        nsec_t measured_at, wall; /* since 1970 */
+        nsec_t begun_at, now;
+        enum keepalive_obstacle obstacle;
+        bool begins;
+    } cases[] = {
+        {0, WALL, 0, 1, KEEPALIVE_OBSTACLE_NONE, true},
+        {0, 5 * NSEC_PER_SEC, 0, 1, KEEPALIVE_OBSTACLE_NONE, true},
+        {WALL, WALL, 0, START, KEEPALIVE_OBSTACLE_NONE, false},
+        {WALL, WALL + 24 * HOUR - 1, 0, START, KEEPALIVE_OBSTACLE_NONE, false},
+        {WALL, WALL + 24 * HOUR, 0, START, KEEPALIVE_OBSTACLE_NONE, true},
+        /* The clock was set back. */
+        {WALL, WALL - 1, 0, START, KEEPALIVE_OBSTACLE_NONE, true},
+        /* The last one began a while ago, and had no result. */
+        {0, WALL, START, START + HOUR / 6 - 1, KEEPALIVE_OBSTACLE_NONE, false},
+        {0, WALL, START, START + HOUR / 6, KEEPALIVE_OBSTACLE_NONE, true},
+        {0, WALL, START, START + HOUR / 6, KEEPALIVE_OBSTACLE_SILENCE, true},
+        {0, WALL, START, START + 24 * HOUR - 1, KEEPALIVE_OBSTACLE_REFUSED, false},
+        {0, WALL, START, START + 24 * HOUR, KEEPALIVE_OBSTACLE_REFUSED, true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct world w = world(28);
+
+        w.plan.known.measured_at = cases[i].measured_at;
+        w.plan.known.outside = w.view.outside;
+        w.plan.begun_at = cases[i].begun_at;
+        w.plan.machine.obstacle = cases[i].obstacle;
+        w.view.wall = cases[i].wall;
+        w.view.now = cases[i].now;
+        w.view.spread = 5;
+        assert_int_equal(begins(&w.plan, w.view), cases[i].begins);
+        assert_int_equal(w.plan.begun_at, cases[i].begins ? cases[i].now : cases[i].begun_at);
+        if (cases[i].begins)
+            assert_int_equal(keepalive_due(&w.plan.machine), cases[i].now + 5);
+    }
+}
+
+/* What is half done of one hub says nothing of the way to another, which is asked in its turn. */
+static void test_another_hub(void **state)
+{
+    struct world w = world(28);
+
+    assert_true(begins(&w.plan, w.view));
+    w.view.now += NSEC_PER_SEC;
+    assert_true(begins(&w.plan, w.view));
+    assert_int_equal(w.plan.begun_at, START);
+    w.view.hub.port++;
+    assert_false(begins(&w.plan, w.view));
+    w.view.now = START + HOUR;
+    assert_true(begins(&w.plan, w.view));
+    assert_int_equal(w.plan.begun_at, START + HOUR);
+}
+
+/* Where the hub's view of this node is not known, the address of the spare mapping takes its
+ * place. */
+static void test_what_is_kept_of_a_result(void **state)
+{
+    const struct endpoint mapped = {.addr = address("198.51.100.9"), .port = 4000};
+    const struct keepalive_bounds bounds = {.lives = 27 * NSEC_PER_SEC, .dies = 29 * NSEC_PER_SEC};
+
+    for (unsigned is_seen = 0; is_seen < 2; is_seen++) {
+        struct world w = world(28);
+
+        if (!is_seen)
+            w.view.outside = (struct ip_addr){{0}};
+        assert_true(begins(&w.plan, w.view));
+        keepalive_plan_on_learned(&w.plan, &mapped, START);
+        assert_int_equal(w.plan.machine.port, 4000);
+        assert_false(keepalive_plan_finish(&w.plan, WALL));
+        assert_false(keepalive_plan_is_known(&w.plan));
+        w.plan.machine.state = KEEPALIVE_STATE_DONE;
+        w.plan.machine.bounds = bounds;
+        assert_true(keepalive_plan_finish(&w.plan, WALL + 7));
+        assert_true(keepalive_plan_is_known(&w.plan));
+        assert_int_equal(w.plan.known.measured_at, WALL + 7);
+        assert_int_equal(w.plan.known.bounds.lives, bounds.lives);
+        assert_int_equal(w.plan.known.bounds.dies, bounds.dies);
+        assert_true(ip_addr_equal(&w.plan.known.outside, is_seen ? &w.view.outside : &mapped.addr));
+        assert_false(keepalive_plan_finish(&w.plan, WALL + 8));
+    }
+}
+
+static void test_why_there_is_no_result(void **state)
+{
+    static const struct {
+        enum keepalive_obstacle obstacle;
+        const char *why;
+    } cases[] = {
+        {KEEPALIVE_OBSTACLE_NONE, "the measurement has not begun"},
+        {KEEPALIVE_OBSTACLE_SILENCE, "the hub does not answer STUN by UDP"},
+        {KEEPALIVE_OBSTACLE_ELSEWHERE,
+            "what the hub answers to another port of this node does not arrive, as behind a NAT "
+            "with several addresses"},
+        {KEEPALIVE_OBSTACLE_REFUSED,
+            "the hub does not answer at other ports (RESPONSE-PORT, RFC 5780)"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct world w = world(28);
+
+        w.plan.view.hub = w.view.hub;
+        w.plan.machine.obstacle = cases[i].obstacle;
+        assert_string_equal(keepalive_plan_why(&w.plan), cases[i].why);
+    }
+}
+
 static void test_no_session_no_questions(void **state)
 {
     struct world w = world(28);
@@ -236,6 +352,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured_once_a_day),
+        cmocka_unit_test(test_when_a_measurement_begins),
+        cmocka_unit_test(test_another_hub),
+        cmocka_unit_test(test_what_is_kept_of_a_result),
+        cmocka_unit_test(test_why_there_is_no_result),
         cmocka_unit_test(test_no_session_no_questions),
         cmocka_unit_test(test_survives_a_restart),
         cmocka_unit_test(test_another_nat),

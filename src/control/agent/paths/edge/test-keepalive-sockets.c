@@ -28,13 +28,15 @@ static struct world {
     struct stun_request asked; /* the last request that came to the hub */
     struct endpoint from;      /* and from where */
     unsigned n_told;
+    bool is_measured; /* as was told last */
+    bool is_other;
 } w;
 
 static void on_keepalive(void *ctx, bool is_measured, bool is_other)
 {
     assert_ptr_equal(ctx, &w);
-    assert_false(is_measured);
-    assert_true(is_other);
+    w.is_measured = is_measured;
+    w.is_other = is_other;
     w.n_told++;
 }
 
@@ -236,9 +238,44 @@ static void test_an_interval_that_changes(void **state)
     assert_int_equal(ip_addr_parse(&w.view.outside, "192.0.2.99", NULL), 0);
     keepalive_probe_look(&w.probe, &w.view, 1);
     assert_int_equal(w.n_told, 1);
+    assert_true(w.is_other && !w.is_measured);
     assert_int_equal(w.probe.interval, NETWORK_KEEPALIVE_UNKNOWN * NSEC_PER_SEC);
     keepalive_probe_look(&w.probe, &w.view, 1);
     assert_int_equal(w.n_told, 1);
+}
+
+/* A result is told of, also where the interval stays what it was. */
+static void test_a_result(void **state)
+{
+    nsec_t before = clock_wall();
+
+    for (unsigned i = 0; i < 2; i++) {
+        keepalive_probe_look(&w.probe, &w.view, 1);
+        w.probe.plan.machine.state = KEEPALIVE_STATE_DONE;
+        w.probe.plan.machine.bounds.lives = 28 * NSEC_PER_SEC;
+        keepalive_probe_look(&w.probe, &w.view, 1);
+        assert_int_equal(w.n_told, i + 1);
+        assert_true(w.is_measured);
+        assert_int_equal(w.is_other, i == 0);
+        assert_int_equal(w.probe.interval, 21 * NSEC_PER_SEC);
+        assert_true(w.probe.plan.known.measured_at >= before);
+        assert_true(w.probe.plan.known.measured_at <= clock_wall());
+        assert_null(w.probe.spare);
+    }
+}
+
+/* So much time for each node of the network, and no less than for one. */
+static void test_when_the_first_question_goes(void **state)
+{
+    for (size_t n_nodes = 0; n_nodes < 2; n_nodes++) {
+        w.probe.plan.begun_at = 0;
+        keepalive_probe_look(&w.probe, &w.view, n_nodes);
+        assert_true(keepalive_is_running(&w.probe.plan.machine));
+        assert_in_range(w.probe.plan.machine.spread, 0, 300 * NSEC_PER_MSEC - 1);
+        w.view.hub.port ^= 1;
+        keepalive_probe_look(&w.probe, &w.view, n_nodes);
+        assert_false(keepalive_is_running(&w.probe.plan.machine));
+    }
 }
 
 static void test_it_asks_nothing_any_more(void **state)
@@ -257,6 +294,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_hub_that_refuses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_request_that_is_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_interval_that_changes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_result, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_when_the_first_question_goes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_it_asks_nothing_any_more, set_up, tear_down),
     };
 

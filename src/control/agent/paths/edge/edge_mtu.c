@@ -55,10 +55,7 @@ bool pmtu_driver_on_path(struct pmtu_driver *pd, const struct endpoint *remote,
 void pmtu_driver_set_limits(
     struct pmtu_driver *pd, const struct pmtu_driver_limits *limits, nsec_t now)
 {
-    struct pmtu_bounds bounds = bounds_for(limits, &pd->remote);
-
-    if (!endpoint_is_none(&pd->remote))
-        pmtu_set_ceiling(&pd->pmtu, bounds.ceiling, now);
+    pmtu_set_ceiling(&pd->pmtu, bounds_for(limits, &pd->remote).ceiling, now);
 }
 
 void pmtu_driver_on_path_lost(struct pmtu_driver *pd)
@@ -221,7 +218,7 @@ static bool seal_probe(struct hub_mtus *w, const struct hub_mtu *way, uint64_t i
         .clock = (uint64_t)now};
     struct xchacha_nonce nonce;
 
-    if (len < PATH_FRAME_MIN || len > PATH_FRAME_MAX)
+    if (len > PATH_FRAME_MAX)
         return false;
     w->sequence = (uint64_t)nsec_max(wall, (nsec_t)w->sequence + 1);
     f.sequence = w->sequence;

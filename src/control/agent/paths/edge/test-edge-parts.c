@@ -58,6 +58,9 @@ static void test_a_later_handshake_is_the_answer(void **state)
     assert_false(edge_handshake_is_answer(&h, T0 + 1));
     assert_true(edge_handshake_has_session(&h, T0 + 180 * SEC));
     assert_false(edge_handshake_has_session(&h, T0 + 1 + 180 * SEC));
+    /* Not a session of when the machine was started. */
+    edge_handshake_on_seen(&h, 0);
+    assert_false(edge_handshake_has_session(&h, SEC));
 }
 
 static void test_hastening(void **state)
@@ -103,6 +106,9 @@ static void test_routes(void **state)
     assert_int_equal(out.keepalive, 25);
     assert_int_equal(out.mtu, 1400);
     assert_true(out.is_standby);
+    assert_true(edge_route_render(&r, "n3", 0, false, &out));
+    assert_int_equal(out.mtu, 0);
+    assert_false(out.is_standby);
     r.is_applied = true;
     assert_true(edge_route_use_relay(&r, &relay, "n4", &at));
     assert_false(r.is_applied);
@@ -190,6 +196,74 @@ static void test_what_a_path_carries(void **state)
     free(pd);
 }
 
+/* What the machine's links carry, or, where that is not known, what gives the network's MTU. */
+static void test_the_most_that_a_path_may_carry(void **state)
+{
+    static const struct {
+        uint16_t network_mtu, link_mtu;
+        const char *remote;
+        uint16_t ceiling;
+    } cases[] = {
+        {1380, 0, "198.51.100.3:51820", 1440},
+        {1380, 0, "[2001:db8::3]:51820", 1460},
+        {1380, 1420, "198.51.100.3:51820", 1480},
+        {1380, 1420, "[2001:db8::3]:51820", 1480},
+        /* No less than every path carries, and no more than a packet may have. */
+        {1380, 1000, "198.51.100.3:51820", 1200},
+        {1380, UINT16_MAX, "198.51.100.3:51820", UINT16_MAX},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct pmtu_driver_limits limits = {
+            .network_mtu = cases[i].network_mtu, .link_mtu = cases[i].link_mtu};
+        const struct pmtu_driver_limits none = {.network_mtu = 1140};
+        struct endpoint at = endpoint(cases[i].remote);
+        struct pmtu_driver pd = {.mtu = 0};
+        struct pmtu_probe probe;
+        uint16_t payload;
+
+        /* Nothing was sent yet, so that there is no answer to it. */
+        assert_false(pmtu_driver_on_fits(&pd, 0, true, T0));
+        assert_true(pmtu_driver_on_path(&pd, &at, &limits, T0));
+        assert_true(endpoint_equal(&pd.remote, &at));
+        assert_int_equal(pd.pmtu.bounds.ceiling, cases[i].ceiling);
+        assert_int_equal(pmtu_driver_next(&pd, &probe, &payload, T0), PMTU_ACTION_SET);
+        assert_int_equal(pd.mtu, 1200 - (ip_addr_is_v4(&at.addr) ? 60 : 80));
+        assert_int_equal(pmtu_driver_next(&pd, &probe, &payload, T0), PMTU_ACTION_PROBE);
+        assert_int_equal(payload, 1200 - (ip_addr_is_v4(&at.addr) ? 28 : 48));
+        pmtu_driver_set_limits(&pd, &none, T0);
+        assert_int_equal(pd.pmtu.bounds.ceiling, ip_addr_is_v4(&at.addr) ? 1200 : 1220);
+    }
+}
+
+/* Each answer says anew whether the way back carries as much. */
+static void test_answers_to_probes(void **state)
+{
+    const struct pmtu_driver_limits limits = {.network_mtu = 1280, .link_mtu = 1420};
+    struct endpoint at = endpoint("198.51.100.3:51820");
+    struct pmtu_driver pd = {.mtu = 0};
+    struct pmtu_probe probe;
+    uint16_t payload;
+
+    assert_true(pmtu_driver_on_path(&pd, &at, &limits, T0));
+    assert_int_equal(pmtu_driver_next(&pd, &probe, &payload, T0), PMTU_ACTION_SET);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(pmtu_driver_next(&pd, &probe, &payload, T0), PMTU_ACTION_PROBE);
+        pmtu_driver_on_sent(&pd, &probe, 100 + i);
+        assert_true(pmtu_driver_on_fits(&pd, 100 + i, i != 1, T0 + MS));
+        assert_int_equal(pd.is_both, i != 1);
+        assert_int_equal(pd.pmtu.low, probe.size);
+        assert_false(pmtu_driver_on_fits(&pd, 100 + i, i == 1, T0 + MS));
+        assert_int_equal(pd.is_both, i != 1);
+    }
+    /* Of so many the oldest is forgotten. */
+    for (unsigned i = 0; i <= PMTU_DRIVER_PROBES; i++)
+        pmtu_driver_on_sent(&pd, &probe, 200 + i);
+    assert_false(pmtu_driver_on_fits(&pd, 200, true, T0 + MS));
+    assert_true(pmtu_driver_on_fits(&pd, 201, true, T0 + MS));
+    assert_true(pmtu_driver_on_fits(&pd, 200 + PMTU_DRIVER_PROBES, true, T0 + MS));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -198,6 +272,8 @@ int main(void)
         cmocka_unit_test(test_hastening),
         cmocka_unit_test(test_routes),
         cmocka_unit_test(test_what_a_path_carries),
+        cmocka_unit_test(test_the_most_that_a_path_may_carry),
+        cmocka_unit_test(test_answers_to_probes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

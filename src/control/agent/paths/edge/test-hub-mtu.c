@@ -28,6 +28,7 @@ struct world {
     nsec_t now;
     nsec_t wall;       /* the hub's clock; 0: not known */
     uint16_t carries;  /* whole packets; longer ones are lost */
+    uint16_t link_mtu; /* of this machine's links */
     bool is_cut;       /* the hub's answers are short, as those of one that knows no better */
     uint16_t reported; /* what the last frame said */
     uint64_t sequence;
@@ -37,7 +38,6 @@ struct world {
 };
 
 static const struct peer_traffic nothing = {.rx_bytes = 0};
-static const struct pmtu_driver_limits limits = {.network_mtu = 1420, .link_mtu = 1440};
 
 static int set_up(void **state)
 {
@@ -46,7 +46,7 @@ static int set_up(void **state)
     struct x25519_public own;
     struct rng rng;
 
-    w = (struct world){.seed = 9, .now = T0, .wall = 7 * SEC, .carries = 1500};
+    w = (struct world){.seed = 9, .now = T0, .wall = 7 * SEC, .carries = 1500, .link_mtu = 1440};
     rng = rng_seeded(&w.seed);
     x25519_secret_make(&secrets[0], &rng);
     x25519_secret_make(&secrets[1], &rng);
@@ -98,6 +98,7 @@ static void answer(struct world *w, struct hub_mtu_frame *frame)
 /* For that long, with data all the time. */
 static void run(struct world *w, nsec_t time)
 {
+    const struct pmtu_driver_limits limits = {.network_mtu = 1420, .link_mtu = w->link_mtu};
     struct hub_mtu_frame frame;
     nsec_t end = w->now + time;
     bool is_new;
@@ -189,6 +190,108 @@ static void test_old_and_foreign_answers_change_nothing(void **state)
     assert_in_range(hub_mtus_of(&w->m, &w->hub), 1300 - OVERHEAD - 8, 1300 - OVERHEAD);
 }
 
+/* The hub's answers, and to this run of the agent. */
+static void test_what_is_no_answer(void **state)
+{
+    static const struct {
+        enum path_frame_kind kind;
+        uint64_t echo; /* beside the run's number */
+        bool counts;
+    } cases[] = {
+        {PATH_FRAME_PONG, 0, false},
+        {PATH_FRAME_PROBE_ACK, 1, false},
+        {PATH_FRAME_PROBE_ACK, 0, true},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct pmtu_driver_limits limits = {.network_mtu = 1420, .link_mtu = w->link_mtu};
+        struct path_frame reply = {.kind = cases[i].kind, .session = 5};
+        struct xchacha_nonce nonce = {{3}};
+        struct hub_mtu_frame frame;
+        struct path_frame probe;
+        bool is_new = false;
+
+        w->seen.handshake_at = w->now;
+        (void)hub_mtus_look(&w->m, &w->hub, &w->seen, &nothing, &limits, w->now);
+        assert_true(hub_mtus_next(&w->m, &frame, &is_new, w->wall, w->now));
+        assert_int_equal(is_new, i == 0);
+        assert_true(path_frame_open(&w->keys, frame.bytes, frame.len, &probe));
+        reply.transaction = probe.transaction;
+        reply.echo = probe.session ^ cases[i].echo;
+        reply.size = (uint16_t)frame.len;
+        assert_true(path_frame_seal(&w->keys, &reply, &nonce, frame.len, frame.bytes));
+        assert_true(hub_mtus_on_frame(&w->m, frame.bytes, frame.len, w->now));
+        assert_int_equal(w->m.items[0]->pmtu.pmtu.low != 0, cases[i].counts);
+    }
+}
+
+/* Up to the longest frame that there is. */
+static void test_links_that_carry_much(void **state)
+{
+    struct world *w = *state;
+
+    w->carries = UINT16_MAX;
+    w->link_mtu = PATH_FRAME_MAX + HEADERS - OVERHEAD;
+    run(w, 3 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), w->link_mtu);
+    w->link_mtu++;
+    run(w, 200 * SEC);
+    assert_in_range(hub_mtus_of(&w->m, &w->hub), 8000, w->link_mtu - 1);
+    /* Of less than before. */
+    w->link_mtu = 1300;
+    run(w, 3 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1300);
+}
+
+static void test_as_many_ways_as_there_may_be(void **state)
+{
+    const struct pmtu_driver_limits limits = {.network_mtu = 1420};
+    struct world *w = *state;
+    struct x25519_public keys[HUB_MTU_MAX + 1];
+
+    w->seen.handshake_at = w->now;
+    for (unsigned i = 0; i <= HUB_MTU_MAX; i++) {
+        keys[i] = w->hub;
+        keys[i].b[0] = (uint8_t)(w->hub.b[0] + i);
+        assert_false(hub_mtus_look(&w->m, &keys[i], &w->seen, &nothing, &limits, w->now));
+    }
+    assert_int_equal(w->m.n, HUB_MTU_MAX);
+    hub_mtus_keep(&w->m, keys + 1, 2);
+    assert_int_equal(w->m.n, 2);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(x25519_public_equal(&w->m.items[i]->key, &keys[1]) ||
+                    x25519_public_equal(&w->m.items[i]->key, &keys[2]));
+    /* At the end nothing is left, not even the secret. */
+    hub_mtus_deinit(&w->m);
+    assert_int_equal(w->m.n, 0);
+    assert_memory_equal(&w->m.secret, &(struct x25519_secret){{0}}, sizeof(w->m.secret));
+}
+
+/* A way is another one when a session is there, and none without an endpoint. */
+static void test_a_hub_that_moves(void **state)
+{
+    const struct pmtu_driver_limits limits = {.network_mtu = 1420, .link_mtu = 1440};
+    struct world *w = *state;
+    const struct endpoint before = w->seen.endpoint;
+    const struct pmtu_driver *way;
+
+    run(w, 3 * SEC);
+    way = &w->m.items[0]->pmtu;
+    w->seen.endpoint.port++;
+    w->seen.handshake_at = 0;
+    assert_false(hub_mtus_look(&w->m, &w->hub, &w->seen, &nothing, &limits, w->now));
+    assert_true(endpoint_equal(&way->remote, &before));
+    w->seen.handshake_at = w->now;
+    assert_false(hub_mtus_look(&w->m, &w->hub, &w->seen, &nothing, &limits, w->now));
+    assert_true(endpoint_equal(&way->remote, &w->seen.endpoint));
+    w->seen.endpoint = (struct endpoint){.port = 0};
+    assert_true(hub_mtus_look(&w->m, &w->hub, &w->seen, &nothing, &limits, w->now));
+    assert_true(endpoint_is_none(&way->remote));
+    assert_false(hub_mtus_look(&w->m, &w->hub, &w->seen, &nothing, &limits, w->now));
+    assert_int_equal(hub_mtus_due(&w->m), NSEC_NEVER);
+}
+
 static void test_nothing_without_a_session(void **state)
 {
     struct world *w = *state;
@@ -214,6 +317,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_old_and_foreign_answers_change_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_without_a_session, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_no_answer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_links_that_carry_much, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_as_many_ways_as_there_may_be, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hub_that_moves, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -10,6 +11,8 @@
 #include "agent/paths/edge/edge_mtu.h"
 #include "agent/paths/edge/peer_table.h"
 #include "agent/reconcile/observe.h"
+#include "os/log.h"
+#include "test/support/captured_log.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -104,8 +107,11 @@ static void test_it_grows_and_shrinks(void **state)
 {
     struct world *w = *state;
 
+    struct captured_log said = captured_log_begin();
+
     w->has_data = true;
     run(w, 3 * SEC);
+    captured_log_end(&said, "info: test: n4: the path carries packets of 1480 bytes\n");
     assert_true(w->is_new);
     assert_int_equal(mtu(w), 1420);
     w->carries = 1300;
@@ -140,16 +146,26 @@ static void test_one_that_answers_nothing(void **state)
 {
     struct world *w = *state;
 
+    struct captured_log said = captured_log_begin();
+
     w->carries = 0;
     run(w, 5 * SEC);
     assert_int_equal(mtu(w), 0);
     w->n_pings = 0;
     run(w, 600 * SEC);
     assert_int_equal(w->n_pings, 0);
+    /* Data for which it is asked again does not say it again. */
+    w->has_data = true;
+    run(w, 10 * SEC);
+    assert_true(w->n_pings > 0);
+    captured_log_end(&said, "info: test: n4: this stock WireGuard answers no pings, so it is not "
+                            "known how long packets reach it: it is sent at most 1120 bytes\n");
+    w->has_data = false;
+    run(w, 70 * SEC);
     assert_int_equal(stock_mtus_due(&w->m, w->now), NSEC_NEVER);
     w->carries = 1500;
     w->has_data = true;
-    run(w, 5 * SEC);
+    run(w, 20 * SEC);
     assert_int_equal(mtu(w), 1420);
 }
 
@@ -190,6 +206,34 @@ static void test_others_answers_change_nothing(void **state)
     assert_in_range(mtu(w), 1300 - OVERHEAD - 8, 1300 - OVERHEAD);
 }
 
+/* The counters of an engine that is started anew begin anew, and then data is data again. */
+static void test_an_engine_that_is_started_anew(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 3 * SEC);
+    w->seen.facts.tx_bytes = w->seen.facts.rx_bytes = 0;
+    run(w, 100 * MS);
+    assert_true(w->m.items[1].pmtu->pmtu.data_sent_at < 0);
+    w->seen.facts.tx_bytes += 1;
+    run(w, 50 * MS);
+    assert_int_equal(w->m.items[1].pmtu->pmtu.data_sent_at, w->now - 50 * MS);
+}
+
+/* Neither hubs nor this node, whatever they are. */
+static void test_who_is_measured(void **state)
+{
+    struct world *w = *state;
+    struct object hub = sample_node(1);
+
+    hub.node.stock = true;
+    sample_put(&w->snapshot, hub);
+    (void)snprintf(w->snapshot.self, sizeof(w->snapshot.self), "n2");
+    assert_int_equal(stock_mtus_take(&w->m, &w->snapshot), 0);
+    assert_int_equal(w->m.n, 1);
+    assert_string_equal(w->m.items[0].node, "n4");
+}
+
 static void test_a_new_snapshot_keeps_what_is_known(void **state)
 {
     struct world *w = *state;
@@ -217,7 +261,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_without_a_session, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_others_answers_change_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_new_snapshot_keeps_what_is_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_engine_that_is_started_anew, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_is_measured, set_up, tear_down),
     };
 
+    log_init("test", LOG_LEVEL_INFO);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

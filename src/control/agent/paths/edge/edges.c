@@ -27,8 +27,6 @@ void edges_deinit(struct edges *e)
     stock_mtus_deinit(&e->stocks);
     free(e->facts);
     free(e->routes);
-    e->facts = NULL;
-    e->routes = NULL;
 }
 
 bool edges_take_changes(struct edges *e)
@@ -379,11 +377,9 @@ static void observe_peer(
     peer->traffic = (struct peer_traffic){.rx_bytes = facts->rx_bytes, .tx_bytes = facts->tx_bytes};
     if (before.rx_bytes != 0 && facts->rx_bytes > before.rx_bytes)
         peer->traffic.heard = seen->heard;
-    if (peer->pmtu) {
+    if (peer->pmtu)
         pmtu_on_data(&peer->pmtu->pmtu, facts->tx_bytes != before.tx_bytes,
             facts->rx_bytes != before.rx_bytes, now);
-        run_pmtu(e, peer, now);
-    }
     if (!peer->is_standby)
         paths_on_traffic(e->paths, &peer->key, facts->rx_bytes, facts->tx_bytes, now);
 }
@@ -419,16 +415,6 @@ static void count_through(struct edges *e, const struct peer_entry *relay, nsec_
     paths_on_traffic(e->paths, &relay->key, rx, tx, now);
 }
 
-/* Of a hub's own address, and of all that it relays. */
-static void observe_hub(struct edges *e, const struct x25519_public *key,
-    const struct observation *hub, const struct peer_traffic *relayed, nsec_t now)
-{
-    bool is_new = hub_mtus_look(&e->hubs, key, hub, relayed, &e->limits, now);
-
-    e->has_changes |= is_new;
-    e->relays_changed |= is_new;
-}
-
 static void count_relayed(struct edges *e, const struct observation *hub, nsec_t now)
 {
     struct endpoint nowhere = {.port = 0};
@@ -449,7 +435,7 @@ static void count_relayed(struct edges *e, const struct observation *hub, nsec_t
     }
     hub_liveness_look(&e->hub_liveness, hub ? &hub->endpoint : &nowhere,
         sum.rx_bytes + sum.tx_bytes, has_other, now);
-    observe_hub(e, &e->hub, hub, &sum, now);
+    e->has_changes |= hub_mtus_look(&e->hubs, &e->hub, hub, &sum, &e->limits, now);
 }
 
 /* What is relayed to a stock peer is never longer than the way to the hub carries: that one is
@@ -518,7 +504,8 @@ void edges_observe(struct edges *e, const struct observe *seen, nsec_t now)
         const struct observation *hub = observe_find(seen, &e->other_hubs[i].key);
 
         e->other_hubs[i].at = hub ? hub->endpoint : (struct endpoint){.port = 0};
-        observe_hub(e, &e->other_hubs[i].key, hub, &(struct peer_traffic){.rx_bytes = 0}, now);
+        e->has_changes |= hub_mtus_look(&e->hubs, &e->other_hubs[i].key, hub,
+            &(struct peer_traffic){.rx_bytes = 0}, &e->limits, now);
     }
     count_relayed(e, observe_find(seen, &e->hub), now);
     for (size_t i = 0; e->can_ping && i < e->stocks.n; i++) {

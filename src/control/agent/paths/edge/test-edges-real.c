@@ -120,17 +120,19 @@ static void test_another_path_carries_as_much(void **state)
 /* Whatever authentic comes by the path keeps it, though the peer's agent answers nothing. */
 static void test_what_is_heard_keeps_a_path(void **state)
 {
-    static const enum path_kind kept[] = {PATH_KIND_RELAY, PATH_KIND_DIRECT, PATH_KIND_RELAY};
+    static const enum path_kind kept[] = {
+        PATH_KIND_RELAY, PATH_KIND_DIRECT, PATH_KIND_RELAY, PATH_KIND_RELAY};
     static struct couple c;
 
-    /* Nothing is heard; something is; something is, from elsewhere. */
-    for (unsigned i = 0; i < 3; i++) {
+    /* Nothing is heard; something is; something is, from elsewhere; before the engine was told. */
+    for (unsigned i = 0; i < 4; i++) {
         struct edge_world *w = begin_couple(&c, 0);
         struct observation ob = {.key = c.nodes[1].key, .endpoint = c.nodes[1].ep};
         const struct observe all = {.items = &ob, .n = 1};
 
         edges_use_direct(&w->e, &c.nodes[0].use, &c.nodes[0].use.remote, c.now);
-        edges_on_applied(&w->e);
+        if (i != 3)
+            edges_on_applied(&w->e);
         ob.heard = i == 2 ? edge_world_endpoint("198.51.100.77:1") : ob.endpoint;
         c.nodes[0].is_deaf = true;
         for (unsigned k = 0; k < 16; k++) {
@@ -150,7 +152,7 @@ static void test_what_a_relay_passes_on_keeps_its_path(void **state)
 {
     static struct couple c;
 
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         struct edge_world *w = begin_couple(&c, i);
         struct path_action via = {.path = PATH_KIND_RELAY, .peer = sample_key(4)};
         struct observation items[] = {
@@ -158,6 +160,8 @@ static void test_what_a_relay_passes_on_keeps_its_path(void **state)
             {.key = c.nodes[1].key, .endpoint = c.nodes[1].ep}};
         const struct observe all = {.items = items, .n = 2};
 
+        if (i == 2)
+            items[0].heard = edge_world_endpoint("198.51.100.77:1");
         if (x25519_public_compare(&items[0].key, &items[1].key) > 0) {
             struct observation o = items[0];
 
@@ -183,7 +187,7 @@ static void test_what_a_relay_passes_on_keeps_its_path(void **state)
             edges_observe(&w->e, &all, c.now);
             couple_run(&c, 100 * MS);
         }
-        /* Of a peer that is no relay it shows nothing. */
+        /* Of a peer that is no relay it shows nothing, nor where it came by another way. */
         assert_int_equal(couple_view(&c, 0).kind, i == 1 ? PATH_KIND_DIRECT : PATH_KIND_RELAY);
         end_couple(w, &c);
     }

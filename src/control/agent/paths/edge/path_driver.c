@@ -297,10 +297,8 @@ bool path_driver_next_handshake(
 {
     const struct peer_entry *peer = edges_next_handshake(&d->edges, now);
 
-    if (!peer) {
-        run(d, now);
+    if (!peer)
         return false;
-    }
     *ret = peer->key;
     *ret_node = peer->node;
     return true;

@@ -7,14 +7,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <cmocka.h>
 #include <poll.h>
 #include <uv.h>
 
 #include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
+#include "agent/reconcile/observe.h"
+#include "base/err.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "test/support/captured_log.h"
@@ -159,20 +163,26 @@ static void test_servers_are_asked_and_believed(void **state)
     assert_int_equal(w->n_self, 1);
 }
 
-static void test_peers(void **state)
+/* The round's first pings went before the engine was there; it has more steps. */
+static void wait_for_a_ping(struct world *w)
 {
-    struct world *w = *state;
     const struct endpoint peer = endpoint("198.51.100.3:51820");
-    struct path_view view;
-    size_t n;
 
-    begin(w);
-    /* The round's first pings went before the engine was there; it has more steps. */
     for (int i = 0; i < 300 && !find_sent(w, &peer, PATH_FRAME_TYPE); i++) {
         (void)uv_run(&w->loop, UV_RUN_NOWAIT);
         (void)poll(NULL, 0, 10);
     }
     assert_non_null(find_sent(w, &peer, PATH_FRAME_TYPE));
+}
+
+static void test_peers(void **state)
+{
+    struct world *w = *state;
+    struct path_view view;
+    size_t n;
+
+    begin(w);
+    wait_for_a_ping(w);
     assert_true(path_driver_view(w->paths, "n3", &view, clock_now()));
     assert_int_equal(view.kind, PATH_KIND_RELAY);
     assert_false(path_driver_view(w->paths, "n4", &view, clock_now()));
@@ -200,6 +210,159 @@ static void check_direct_only(const struct world *w)
     assert_string_equal(peer->why, "the edge is set to direct, and the ways to n3 are being tried; "
                                    "set to auto it is relayed meanwhile");
     reach_deinit(&reach);
+}
+
+/* Opens the engine anew, which asks all servers at once. */
+static void ask_anew(struct world *w)
+{
+    path_driver_set_engine(w->paths, NULL, 0, clock_now());
+    path_driver_set_engine(w->paths, &w->engine.engine, PORT, clock_now());
+}
+
+/* So long the loop would wait, in ms. */
+static int loop_waits(struct world *w)
+{
+    uv_update_time(&w->loop);
+    return uv_backend_timeout(&w->loop);
+}
+
+/* What loses requests is not told to be as near as it once was. */
+static void test_a_server_that_stops_answering(void **state)
+{
+    struct world *w = *state;
+    const struct endpoint hub = endpoint("203.0.113.10:51820");
+    const struct endpoint mapped = endpoint("192.0.2.77:4000");
+    uint8_t out[STUN_ANSWER_MAX];
+    struct stun_request req;
+
+    begin(w);
+    assert_int_equal(path_driver_self(w->paths)->n_relays, 1);
+    assert_int_equal(path_driver_self(w->paths)->relays[0].rtt, 0);
+    assert_int_equal(stun_decode_request(&req, find_sent(w, &hub, 0), STUN_REQUEST_SIZE), 0);
+    sample_engine_put(&w->engine, &hub, out, stun_encode_answer(&req, &mapped, out));
+    (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(path_driver_self(w->paths)->relays[0].rtt > 0);
+        ask_anew(w);
+    }
+    assert_int_equal(path_driver_self(w->paths)->relays[0].rtt, 0);
+}
+
+static unsigned count_sent(const struct world *w, const struct endpoint *to, uint8_t first)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < w->engine.n_sent; i++)
+        n += endpoint_equal(&w->engine.sent_to[i], to) && w->engine.sent[i][0] == first;
+    return n;
+}
+
+/* By the loop's clock, while nothing else happens. */
+static void test_a_server_is_asked_again(void **state)
+{
+    struct world *w = *state;
+    const struct endpoint hub = endpoint("203.0.113.10:51820");
+
+    w->snapshot.network.topology = TOPOLOGY_HUB;
+    begin(w);
+    assert_int_equal(count_sent(w, &hub, 0), 1);
+    (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+    assert_in_range(loop_waits(w), 1, 251);
+    for (int i = 0; i < 200 && count_sent(w, &hub, 0) < 2; i++) {
+        (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+        (void)poll(NULL, 0, 10);
+    }
+    assert_int_equal(count_sent(w, &hub, 0), 2);
+    /* Where no frame can leave there is nothing to do. */
+    path_driver_set_engine(w->paths, NULL, 0, clock_now());
+    path_driver_set_udp(w->paths, NSEC_PER_SEC, false, clock_now());
+    (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+    assert_int_equal(loop_waits(w), -1);
+}
+
+/* What is said of the pair with n3, so many seconds from now; to be released. */
+static json_t *pair_seen_in(struct world *w, nsec_t seconds)
+{
+    json_t *pairs = path_driver_encode_pairs(w->paths, "n3", clock_now() + seconds * NSEC_PER_SEC);
+    json_t *pair = json_incref(json_array_get(pairs, 0));
+
+    assert_int_equal(json_array_size(pairs), 1);
+    json_decref(pairs);
+    return pair;
+}
+
+static json_int_t count_pings(struct world *w)
+{
+    json_t *pair = pair_seen_in(w, 0);
+    json_int_t n = json_integer_value(json_object_get(pair, "pings"));
+
+    json_decref(pair);
+    return n;
+}
+
+/* One that has not answered yet, and before that was not even asked. */
+static void test_what_is_said_of_a_pair_that_is_tried(void **state)
+{
+    struct world *w = *state;
+    json_t *pair, *expected;
+
+    begin(w);
+    pair = pair_seen_in(w, 7);
+    expected = json_pack("{s:s, s:s, s:b, s:s, s:n, s:f, s:n, s:i, s:i}", "endpoint",
+        "198.51.100.3:51820", "type", "reflexive", "ownSocket", 0, "verdict", "untried", "rttMs",
+        "loss", 0.0, "triedSecondsAgo", "pings", 0, "pongs", 0);
+    assert_true(json_equal(pair, expected));
+    json_decref(pair);
+    for (int i = 0; i < 300 && count_pings(w) == 0; i++) {
+        (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+        (void)poll(NULL, 0, 10);
+    }
+    pair = pair_seen_in(w, 7);
+    (void)json_object_set_new(expected, "verdict", json_string("trying"));
+    (void)json_object_set_new(expected, "triedSecondsAgo", json_integer(7));
+    (void)json_object_set_new(expected, "pings", json_integer(1));
+    assert_true(json_equal(pair, expected));
+    json_decref(pair);
+    json_decref(expected);
+}
+
+/* Whoever has no direct path may be where any hub is, though he is no peer. */
+static void test_where_the_engine_may_have_a_node(void **state)
+{
+    struct world *w = *state;
+    const struct endpoint hub = endpoint("203.0.113.10:51820");
+    const struct endpoint elsewhere = endpoint("203.0.113.11:51820");
+    struct observation ob = {.key = sample_key(1), .endpoint = hub};
+
+    begin(w);
+    assert_false(path_driver_may_be_at(w->paths, "n3", &hub));
+    path_driver_observe(w->paths, &(struct observe){.items = &ob, .n = 1}, clock_now());
+    assert_true(path_driver_may_be_at(w->paths, "n3", &hub));
+    assert_true(path_driver_may_be_at(w->paths, "n9", &hub));
+    assert_false(path_driver_may_be_at(w->paths, "n3", &elsewhere));
+}
+
+/* Nothing of it is left behind. */
+static void test_a_machine_without_sockets(void **state)
+{
+    struct world *w = *state;
+    const struct x25519_secret secret = {.b = {[0] = 8, [31] = 64}};
+    const struct path_driver_options opt = {
+        .secret = &secret, .name = "n2", .interface = "weft-none"};
+    const struct path_driver_listener listener = {.ctx = w};
+    struct path_driver *d = NULL;
+    struct rlimit before, none;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(path_driver_new(&d, &w->loop, &opt, &listener, &e), -EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_string_equal(
+        err_text(&e), "this machine's addresses cannot be watched: Too many open files");
+    assert_null(d);
 }
 
 static void test_topology_hub_tries_nothing(void **state)
@@ -309,6 +472,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_generations_grow, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_that_nobody_is_pinged_is_said_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_the_userspace_engine_pins, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_server_that_stops_answering, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_server_is_asked_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_what_is_said_of_a_pair_that_is_tried, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_where_the_engine_may_have_a_node, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_machine_without_sockets, set_up, tear_down),
     };
 
     log_init("test", LOG_LEVEL_INFO);

@@ -3,11 +3,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
 #include "agent/reconcile/observe.h"
+#include "os/log.h"
 #include "path/path.h"
+#include "test/support/captured_log.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -163,6 +166,29 @@ static void test_a_plain_peer_is_suspect_when_it_is_silent(void **state)
     snapshot_deinit(&d->snapshot);
 }
 
+/* By the name of who finds paths, and by the key of who does not. */
+static void test_what_is_said_of_a_suspect(void **state)
+{
+    struct doubts *d = make_doubts();
+    struct peer_suspect found = {.peer = &d->items[1], .node = "n3"};
+    char key[X25519_BASE64_MAX], line[256];
+    struct captured_log said = captured_log_begin();
+
+    peer_suspects_log(&d->pd, &found, d->facts.now);
+    captured_log_end(&said, "info: test: the engine sends to n3 at 198.51.100.3:51820, which is "
+                            "not its path: back to that\n");
+    found = (struct peer_suspect){.peer = &d->items[2]};
+    (void)snprintf(line, sizeof(line),
+        "info: test: no answer from %s at 198.51.100.3:51820, where it seemed to have moved: back "
+        "to where it was\n",
+        x25519_public_format(&d->items[2].key, key));
+    d->pd.limit = (struct log_limit){0};
+    said = captured_log_begin();
+    peer_suspects_log(&d->pd, &found, d->facts.now);
+    captured_log_end(&said, line);
+    snapshot_deinit(&d->snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,7 +197,9 @@ int main(void)
         cmocka_unit_test(test_peers_that_the_engine_does_not_have),
         cmocka_unit_test(test_each_suspect_comes_once),
         cmocka_unit_test(test_a_plain_peer_is_suspect_when_it_is_silent),
+        cmocka_unit_test(test_what_is_said_of_a_suspect),
     };
 
+    log_init("test", LOG_LEVEL_INFO);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

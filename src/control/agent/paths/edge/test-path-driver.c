@@ -280,6 +280,25 @@ static void test_a_server_is_asked_again(void **state)
     assert_int_equal(loop_waits(w), -1);
 }
 
+/* While the hub relays nothing a way is looked for more often, here with a peer that has told of no
+ * place. */
+static void test_a_hub_that_is_not_heard(void **state)
+{
+    struct world *w = *state;
+    struct object o = sample_node(3);
+
+    o.node.side = calloc(1, sizeof(*o.node.side));
+    assert_non_null(o.node.side);
+    o.node.side->generation = 1;
+    sample_put(&w->snapshot, o);
+    path_driver_set_snapshot(w->paths, &w->snapshot, clock_now());
+    (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+    assert_in_range(loop_waits(w), 0, 60001);
+    path_driver_set_hub(w->paths, true, clock_now());
+    path_driver_set_hub(w->paths, false, clock_now());
+    assert_in_range(loop_waits(w), 0, 5001);
+}
+
 /* What is said of the pair with n3, so many seconds from now; to be released. */
 static json_t *pair_seen_in(struct world *w, nsec_t seconds)
 {
@@ -478,6 +497,7 @@ int main(void)
             test_what_is_said_of_a_pair_that_is_tried, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_where_the_engine_may_have_a_node, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_machine_without_sockets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hub_that_is_not_heard, set_up, tear_down),
     };
 
     log_init("test", LOG_LEVEL_INFO);

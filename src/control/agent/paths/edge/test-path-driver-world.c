@@ -130,6 +130,9 @@ static void test_a_path_of_the_same_network_is_used(void **state)
     driver_world_put_peer(0);
     path_driver_set_engine(
         driver_world.driver, &driver_world.engine.engine, DRIVER_WORLD_PORT, clock_now());
+    /* Where this node is it knows by itself. */
+    assert_non_null(
+        candidates_find(&path_driver_self(driver_world.driver)->candidates, &driver_world.own));
     path_driver_set_snapshot(driver_world.driver, &driver_world.snapshot, clock_now());
     assert_true(driver_world_run_until(is_lan));
     assert_non_null(driver_world_route("n3"));

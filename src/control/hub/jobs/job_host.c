@@ -687,6 +687,7 @@ void job_host_end(struct job_host *host, nsec_t deadline)
     while (host->child && rdzv_child_wait(host->child, deadline)) {
         hear(host, host->network->env->clock());
         while (host->child && host->is_waiting) {
+            job_network_sweep(host->network, host->network->env->clock());
             if (job_network_commit_all(host->network, &e) != 0)
                 break;
             (void)take_messages(host, host->network->env->clock());

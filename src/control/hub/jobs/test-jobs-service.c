@@ -37,6 +37,7 @@
 struct fixture {
     uv_loop_t loop;
     uv_timer_t wake;
+    uv_poll_t answers; /* of the store */
     struct store *store;
     struct keys names; /* of the networks that there are */
     struct jobs *jobs;
@@ -56,14 +57,21 @@ static void on_written(void *ctx, const char *key)
 {
 }
 
+/* The jobs wake the loop themselves, when something is due. */
 static void on_wake(uv_timer_t *timer)
 {
+    fail_msg("nothing has woken the loop");
 }
 
 static void on_done(void *ctx, int r, const struct err *e)
 {
     f.n_done++;
     f.last_r = r;
+}
+
+static void on_answers(uv_poll_t *poll, int status, int events)
+{
+    store_dispatch(f.store);
 }
 
 static struct ip_addr address(unsigned i)
@@ -129,9 +137,10 @@ static void begin(bool is_shared)
     jobs_start(f.jobs, &f.names);
 }
 
-static void serve_as(struct jobs_service *service, const char *fence, uint64_t revision)
+static void serve_at(
+    struct jobs_service *service, const char *network, const char *fence, uint64_t revision)
 {
-    const struct jobs_place place = {.network = "net",
+    const struct jobs_place place = {.network = network,
         .interface = "no-such-one",
         .address4 = address(1),
         .address6 = address6(1),
@@ -140,6 +149,11 @@ static void serve_as(struct jobs_service *service, const char *fence, uint64_t r
         .epoch = 5};
 
     assert_int_equal(jobs_open(service, f.jobs, &place, &f.e), 0);
+}
+
+static void serve_as(struct jobs_service *service, const char *fence, uint64_t revision)
+{
+    serve_at(service, "net", fence, revision);
 }
 
 static void serve(void)
@@ -152,7 +166,9 @@ static int enter(struct store *store)
     f = (struct fixture){.store = store};
     assert_int_equal(uv_loop_init(&f.loop), 0);
     (void)uv_timer_init(&f.loop, &f.wake);
-    (void)uv_timer_start(&f.wake, on_wake, 2, 2);
+    (void)uv_timer_start(&f.wake, on_wake, 20000, 0);
+    (void)uv_poll_init(&f.loop, &f.answers, store_fd(f.store));
+    (void)uv_poll_start(&f.answers, UV_READABLE, on_answers);
     return 0;
 }
 
@@ -174,6 +190,7 @@ static int tear_down(void **state)
     jobs_stop(f.jobs);
     jobs_stop(f.jobs);
     uv_close((uv_handle_t *)&f.wake, NULL);
+    uv_close((uv_handle_t *)&f.answers, NULL);
     assert_int_equal(uv_run(&f.loop, UV_RUN_DEFAULT), 0);
     f.jobs = jobs_free(f.jobs);
     keys_free_all(&f.names);
@@ -219,6 +236,31 @@ static void expect_list(const char *words, bool is_there)
     free(text);
 }
 
+/* A job of "net" at which nobody was connected yet, as it is shown; @rest: what comes then. */
+static void expect_shown(
+    const char *shown, const char *job, unsigned port, unsigned etcd, const char *rest)
+{
+    char text[512];
+
+    (void)snprintf(text, sizeof(text),
+        "{\"job\":\"%s\",\"network\":\"net\",\"run\":\"%s.1\",\"epoch\":\"0000000000000007\","
+        "\"address4\":\"10.0.0.1\",\"address6\":\"fd00::1\","
+        "\"c10d\":{\"endpoint\":\"10.0.0.1:%u\",\"port\":%u},"
+        "\"etcdV2\":{\"endpoint\":\"10.0.0.1:%u\",\"port\":%u},\"idleSeconds\":7200,\"keys\":0,"
+        "\"bytes\":0,\"limitHits\":0%s",
+        job, job, port, port, etcd, etcd, rest);
+    assert_memory_equal(shown, text, strlen(text));
+}
+
+static void expect_json(json_t *json, const char *job, unsigned port, const char *rest)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    expect_shown(text, job, port, port, rest);
+    free(text);
+    json_decref(json);
+}
+
 /* ---- serving ----------------------------------------------------------------------------------
  */
 
@@ -231,6 +273,8 @@ static void test_not_served(void **state)
     begin(false);
     assert_int_equal(
         jobs_join(&f.service, "train", "a", NULL, clock_now(), on_done, NULL, &job, &f.e), -ENOENT);
+    assert_string_equal(err_text(&f.e), "the network's rendezvous is not served");
+    assert_null(jobs_free(NULL));
     assert_int_equal(jobs_look(&f.service, "train", clock_now(), &json, &f.e), -ENOENT);
     assert_null(jobs_find(&f.service, "train"));
     expect_list("{\"jobs\":[]}\n", true);
@@ -245,6 +289,8 @@ static void test_not_served(void **state)
 static void test_served(void **state)
 {
     struct job *job = NULL;
+    const char *second;
+    char *all;
 
     begin(false);
     serve();
@@ -258,23 +304,91 @@ static void test_served(void **state)
     assert_int_equal(f.last_r, 0);
     job = join("quiet", "a");
     assert_ptr_equal(job, jobs_find(&f.service, "quiet"));
-    assert_true(job->network->is_served);
-    expect_list("\"job\":\"default\"", true);
-    expect_list("\"endpoint\":\"10.0.0.1:29400\"", true);
-    expect_list("\"endpoint\":\"10.0.0.1:2379\"", true);
-    expect_list("}},\"idle", false);
-    expect_list("\"address4\":\"10.0.0.1\",\"address6\":\"fd00::1\"", true);
-    expect_list("\"epoch\":\"0000000000000007\"", true);
-    expect_list("\"present\":[\"a\"]", true);
-    expect_list("},{", true);
+    all = jobs_list(&f.service);
+    expect_shown(all + strlen("{\"jobs\":["), "default", 29400, 2379, ",\"present\":[]},{");
+    second = strstr(all, "},{") + 2;
+    expect_shown(second, "quiet", job->record.port, job->record.port, ",\"present\":[\"a\"]}]}\n");
+    free(all);
+    job_members_set_nccl(&job->members, "a", json_pack("{s:s}", "verdict", "wanted"));
+    expect_json(jobs_json(job, true), "quiet", job->record.port, "}");
+    expect_json(jobs_json(job, false), "quiet", job->record.port,
+        ",\"nccl\":[{\"verdict\":\"wanted\",\"node\":\"a\"}]}");
     jobs_close(&f.service, false);
     assert_null(f.service.served);
-    assert_false(job->network->is_served);
     expect_list("{\"jobs\":[]}\n", true);
     assert_int_equal(count("rdzv/net/"), 2);
     /* Served again, it has what it had. */
     serve();
     assert_non_null(jobs_find(&f.service, "quiet"));
+}
+
+/* The ports of all jobs that there are are opened with the service, and closed with it. */
+static void test_ports(void **state)
+{
+    struct jobs_service *services[] = {&f.service, &f.service};
+    struct job *job;
+
+    begin(true);
+    assert_false(jobs_load(f.jobs, "net", clock_now()));
+    store_wait(f.store);
+    serve();
+    job = join("quiet", "a");
+    assert_true(job->network->is_served);
+    assert_string_equal(job->network->interface, "no-such-one");
+    assert_string_equal(job->network->fence, "");
+    assert_int_equal(job->ports.n_failures, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        job->ports.fds[0] = dup(STDERR_FILENO);
+        if (i == 0)
+            jobs_close(services[i], false);
+        else
+            jobs_drop(services[i]);
+        assert_int_equal(job->ports.fds[0], -1);
+        assert_false(job->network->is_served);
+        assert_int_equal(job->network->is_foreign, i == 1);
+        serve();
+        assert_true(job->network->is_served);
+        assert_int_equal(job->ports.n_failures, 2 + i);
+    }
+    /* Not of one that is not there. */
+    job->is_unsaved = true;
+    jobs_close(&f.service, false);
+    serve();
+    assert_int_equal(job->ports.n_failures, 3);
+    job->is_unsaved = false;
+    job->network->is_foreign = false;
+}
+
+/* Each network is served by itself, and what there is of all is added up. */
+static void test_two_networks(void **state)
+{
+    struct jobs_service other = {NULL};
+    struct jobs_counts c;
+    struct job *job;
+
+    begin(false);
+    serve();
+    serve_at(&other, "other", NULL, 0);
+    job = join("train", "a");
+    assert_null(jobs_find(&other, "train"));
+    run_until(jobs_find(&other, JOBS_DEFAULT));
+    run_until(jobs_count(f.jobs).processes.n_etcd_requests == 77);
+    assert_int_equal(jobs_count(f.jobs).n_unsaved, 0);
+    assert_int_equal(change_queue_put(&job->network->queue, "rdzv/net/x", NULL, clock_now()), 0);
+    c = jobs_count(f.jobs);
+    assert_int_equal(c.n_jobs, 3);
+    assert_int_equal(c.n_unsaved, 1);
+    assert_int_equal(c.n_connections, 2);
+    jobs_close(&other, false);
+    assert_non_null(jobs_find(&f.service, "train"));
+    assert_int_equal(jobs_count(f.jobs).n_jobs, 3);
+    serve_at(&other, "other", NULL, 0);
+    assert_non_null(jobs_find(&other, JOBS_DEFAULT));
+    /* Both have their last words. */
+    jobs_stop(f.jobs);
+    assert_int_equal(jobs_count(f.jobs).processes.n_hung_up, 2000);
+    assert_int_equal(jobs_count(f.jobs).n_restarts, 0);
+    assert_int_equal(jobs_count(f.jobs).n_unsaved, 0);
 }
 
 /* Another network of its name takes its place. */
@@ -290,6 +404,13 @@ static void test_served_twice(void **state)
     assert_non_null(other.served);
     assert_null(jobs_find(&other, "quiet"));
     jobs_close(&other, false);
+    /* A handle that was closed or dropped is not touched any more: it may be gone. */
+    memset(&other, 0xff, sizeof(other));
+    serve();
+    jobs_drop(&f.service);
+    memset(&f.service, 0xff, sizeof(f.service));
+    f.service.served = NULL;
+    serve();
 }
 
 static void test_removed(void **state)
@@ -347,6 +468,7 @@ static void test_the_hubs_own_machine(void **state)
     struct ip_addr own = address(9);
     struct ip_addr other = address(8);
     static const struct ip_addr none;
+    unsigned n_failures;
     struct job *job;
 
     begin(false);
@@ -356,9 +478,13 @@ static void test_the_hubs_own_machine(void **state)
     job = join("train", "a");
     run_until(jobs_count(f.jobs).processes.n_hung_up == 2);
     assert_int_equal(jobs_count(f.jobs).processes.n_store_requests, 0);
+    n_failures = job->ports.n_failures;
     jobs_set_own_member(&f.service, &own);
     run_until(jobs_count(f.jobs).processes.n_store_requests == 2);
+    /* They are served on the loopback from then on. */
+    assert_int_equal(job->ports.n_failures, n_failures + 1);
     jobs_set_own_member(&f.service, &own);
+    assert_int_equal(job->ports.n_failures, n_failures + 1);
     run_until(job->facts.n_members == 1 && ip_addr_equal(&job->facts.member, &own));
     assert_false(jobs_has_others(job, "a", &own, clock_now()));
     assert_true(jobs_has_others(job, "a", &other, clock_now()));
@@ -382,6 +508,7 @@ static void test_the_hubs_own_machine(void **state)
     jobs_add_member(&f.service, &other);
     jobs_add_member(&f.service, &own);
     run_until(jobs_count(f.jobs).processes.n_store_requests == 4);
+    assert_int_equal(jobs_count(f.jobs).processes.n_hung_up, 1000 + 4);
 }
 
 /* ---- looking ----------------------------------------------------------------------------------
@@ -391,12 +518,13 @@ static void test_a_look(void **state)
 {
     struct job *job;
     json_t *json = NULL;
+    unsigned port;
 
     begin(false);
     serve();
     assert_int_equal(jobs_look(&f.service, "train", clock_now(), &json, &f.e), 0);
-    assert_true(json_is_true(json_object_get(json, "begins")));
-    json_decref(json);
+    port = (unsigned)json_integer_value(json_object_get(json_object_get(json, "c10d"), "port"));
+    expect_json(json, "train", port, ",\"begins\":true}");
     job = join("train", "a");
     run_until(job->facts.n_keys == 3);
     assert_int_equal(jobs_look(&f.service, "train", clock_now(), &json, &f.e), 0);
@@ -411,6 +539,32 @@ static void test_a_look(void **state)
     json_decref(json);
     expect_list("\"present\":[\"a\"]", false);
     job->record.ended = false;
+    /* A network that is full has no place for another one. */
+    for (unsigned i = 0; i < JOBS_JOBS_MAX; i++) {
+        struct rdzv_job_record record = {.port = (uint16_t)(JOBS_PORT_FIRST + i), .run = 1};
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "j%u", i);
+        assert_non_null(job_network_add(job->network, name, &record, clock_now()));
+    }
+    assert_int_equal(jobs_look(&f.service, "one-more", clock_now(), &json, &f.e), JOBS_E_FULL);
+}
+
+/* Others are who is connected, and whose command is heard. */
+static void test_others(void **state)
+{
+    const struct job_word word = {.command = "x", .every_seconds = 3};
+    struct ip_addr own = address(9);
+    nsec_t now = clock_now();
+    struct job *job;
+
+    begin(false);
+    serve();
+    job = join("quiet", "a");
+    assert_false(jobs_has_others(job, "a", &own, now));
+    job_members_hear(&job->members, "b", &word, now);
+    assert_true(jobs_has_others(job, "a", &own, now));
+    assert_false(jobs_has_others(job, "b", &own, now));
 }
 
 static void test_a_full_job(void **state)
@@ -488,6 +642,50 @@ static void test_another_hubs_jobs(void **state)
     assert_non_null(jobs_find(&f.service, "more"));
 }
 
+/* What is on its way to the store when the network is dropped has its answer before it is read. */
+static void test_what_is_on_its_way(void **state)
+{
+    struct job *job = NULL;
+    struct job_network *n;
+
+    begin(true);
+    assert_false(jobs_load(f.jobs, "net", clock_now()));
+    store_wait(f.store);
+    serve();
+    n = join("quiet", "a")->network;
+    assert_int_equal(
+        jobs_join(&f.service, "more", "a", NULL, clock_now(), on_done, NULL, &job, &f.e),
+        JOBS_E_AGAIN);
+    jobs_drop(&f.service);
+    assert_false(jobs_load(f.jobs, "net", clock_now()));
+    assert_false(n->is_loading);
+    store_wait(f.store);
+    assert_int_equal(change_queue_put(&n->queue, "rdzv/net/x", NULL, clock_now()), 0);
+    job_network_commit(n, clock_now());
+    assert_false(jobs_load(f.jobs, "net", clock_now()));
+    assert_false(n->is_loading);
+    store_wait(f.store);
+    /* All else that is here is forgotten. */
+    assert_int_equal(change_queue_put(&n->queue, "rdzv/net/x", NULL, clock_now()), 0);
+    str_add(&n->to_process, "something");
+    n->upload.to = &job_network_find_job(n, "quiet")->blobs;
+    n->totals.n_bytes = 7;
+    assert_false(jobs_load(f.jobs, "net", clock_now()));
+    assert_true(n->is_loading);
+    assert_true(list_is_empty(&n->jobs));
+    assert_null(n->upload.to);
+    assert_int_equal(n->totals.n_bytes, 0);
+    assert_int_equal(n->to_process.len, 0);
+    assert_int_equal(change_queue_count(&n->queue), 0);
+    assert_int_equal(n->queue.due_at, NSEC_NEVER);
+    store_wait(f.store);
+    assert_true(jobs_load(f.jobs, "net", clock_now()));
+    assert_false(n->is_foreign);
+    assert_int_equal(n->totals.n_bytes, 0);
+    assert_non_null(job_network_find_job(n, "quiet"));
+    assert_non_null(job_network_find_job(n, "more"));
+}
+
 /* A hub with a store of its own has read everything. */
 static void test_jobs_of_ones_own(void **state)
 {
@@ -514,6 +712,18 @@ static void test_reading_fails(void **state)
     assert_non_null(jobs_find(&f.service, "train"));
 }
 
+/* At its start a hub with a store of its own cannot do without it. */
+static void test_reading_fails_at_the_start(void **state)
+{
+    const struct jobs_records records = {.damaged = on_damaged, .written = on_written};
+
+    sample_late_set_loss(f.store, 1);
+    assert_int_equal(jobs_new(&f.jobs, &f.loop, f.store, &records, 1, 2, &f.e), -EIO);
+    assert_null(f.jobs);
+    sample_late_set_loss(f.store, 0);
+    begin(false);
+}
+
 static int take_revision(void *ctx, const struct store_item *item)
 {
     *(uint64_t *)ctx = item->revision;
@@ -534,6 +744,7 @@ static void test_the_fence(void **state)
     assert_true(jobs_load(f.jobs, "net", clock_now()));
     serve_as(&f.service, "owner/net", revision);
     assert_int_equal(jobs_fence(&f.service), revision);
+    assert_string_equal(join("quiet", "a")->network->fence, "owner/net");
     (void)join("quiet", "a");
     put("owner/net", "{\"x\":1}");
     assert_int_equal(
@@ -622,17 +833,22 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_not_served, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_served, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ports, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_networks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_served_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_nobodys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_the_process_says, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_hubs_own_machine, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_look, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_full_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_ticks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_another_hubs_jobs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_on_its_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_jobs_of_ones_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_reading_fails, set_up_late, tear_down),
+        cmocka_unit_test_setup_teardown(test_reading_fails_at_the_start, set_up_late, tear_down),
         cmocka_unit_test_setup_teardown(test_the_fence, set_up, tear_down),
     };
 

@@ -39,7 +39,8 @@ struct fixture {
     struct job_network *net;
     struct job *job;
     unsigned n_broken;
-    char why[512]; /* the last one cannot be understood */
+    char broken[RDZV_KEY_MAX]; /* the key of the last one */
+    char why[512];             /* it cannot be understood */
     struct err e;
 };
 
@@ -56,6 +57,7 @@ static void on_damaged(void *ctx, const char *key, const char *why)
     struct fixture *f = ctx;
 
     f->n_broken++;
+    (void)snprintf(f->broken, sizeof(f->broken), "%s", key);
     (void)snprintf(f->why, sizeof(f->why), "%s", why);
 }
 
@@ -409,6 +411,11 @@ static void test_a_hostile_process(void **state)
     assert_true(take(f, &m));
     m.run += 2;
     assert_true(take(f, &m));
+    /* One that it was not told of. */
+    f->job->sent.number = 0;
+    m = put_of(f, "name", 1);
+    assert_false(take(f, &m));
+    f->job->sent.number = f->job->number;
     assert_true(is_saved(f));
     /* Pieces out of order, of two blobs at once, too short, or with something between them. */
     assert_false(say_piece(f, 5, 2, 'x'));
@@ -434,10 +441,146 @@ static void test_a_hostile_process(void **state)
     close_jobs(f);
 }
 
+/* A blob whose run, or job, is over before all of it was said goes, and that is no fault. */
+static void test_a_run_is_over_within_a_blob(void **state)
+{
+    struct fixture *f = *state;
+    struct rdzv_wire m;
+
+    open_job(f);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(say_piece(f, 5, 1, 'x'));
+        m = put_of(f, "name", 5);
+        m.piece = 2;
+        if (i == 0)
+            m.run--;
+        else
+            f->job->is_forgotten = true;
+        assert_true(take(f, &m));
+        assert_null(f->net->upload.to);
+        f->job->is_forgotten = false;
+    }
+    save_all(f);
+    assert_int_equal(count(f, "rdzv/net/job/"), 0);
+    /* The blob that is being said is forgotten with its run or its job, and no other one. */
+    assert_true(say_piece(f, 5, 1, 'x'));
+    job_network_begin_run(f->job, 4, test_now);
+    assert_null(f->net->upload.to);
+    assert_true(say_piece(f, 5, 1, 'x'));
+    job_network_begin_run(job_network_add(f->net, "other", &f->job->record, test_now), 5, test_now);
+    assert_ptr_equal(f->net->upload.to, &f->job->blobs);
+    job_network_forget_job(f->job, test_now);
+    assert_null(f->net->upload.to);
+    close_jobs(f);
+}
+
+/* How a job is, as far as that may be believed. */
+static void test_what_is_said_of_a_job(void **state)
+{
+    struct fixture *f = *state;
+    const struct job_facts *facts;
+    struct ip_addr member = {{1}};
+    struct rdzv_wire m;
+
+    open_job(f);
+    facts = &f->job->facts;
+    f->net->address4 = (struct ip_addr){{4}};
+    f->net->address6 = (struct ip_addr){{6}};
+    f->net->own_member = (struct ip_addr){{9}};
+    test_now = 100 * NSEC_PER_SEC + 7;
+    f->job->heard_at = 0;
+    m = (struct rdzv_wire){.type = RDZV_WIRE_FACTS,
+        .job = f->job->number,
+        .run = f->job->record.run,
+        .n_connections = 7,
+        .n_members = 1,
+        .address = member,
+        .quiet_ms = 1500,
+        .n_keys = 3,
+        .n_bytes = 400,
+        .n_refused = 6,
+        .data = (const uint8_t *)"limit",
+        .len = 5};
+    assert_true(take(f, &m));
+    assert_int_equal(facts->n_connections, 7);
+    assert_int_equal(facts->n_members, 1);
+    assert_true(ip_addr_equal(&facts->member, &member));
+    assert_int_equal(facts->n_keys, 3);
+    assert_int_equal(facts->n_bytes, 400);
+    assert_int_equal(facts->n_refused, 6);
+    assert_string_equal(facts->last_limit, "limit");
+    assert_int_equal(f->job->heard_at, test_now - 1500 * NSEC_PER_MSEC);
+    /* What was heard later stays, and before its own start the hub has heard nothing. */
+    m.quiet_ms = 1501;
+    assert_true(take(f, &m));
+    assert_int_equal(f->job->heard_at, test_now - 1500 * NSEC_PER_MSEC);
+    f->job->heard_at = 0;
+    m.quiet_ms = 100000;
+    assert_true(take(f, &m));
+    assert_int_equal(f->job->heard_at, 0);
+    m.quiet_ms = 99999;
+    assert_true(take(f, &m));
+    assert_int_equal(f->job->heard_at, NSEC_PER_MSEC + 7);
+    /* Who comes from the hub's addresses is the member that its machine is. */
+    m.address = f->net->address4;
+    assert_true(take(f, &m));
+    assert_true(ip_addr_equal(&facts->member, &f->net->own_member));
+    m.address = member;
+    assert_true(take(f, &m));
+    m.address = f->net->address6;
+    assert_true(take(f, &m));
+    assert_true(ip_addr_equal(&facts->member, &f->net->own_member));
+    /* No more than there can be. */
+    m.n_keys = UINT64_MAX;
+    m.n_bytes = UINT64_MAX;
+    m.n_refused = INT64_MAX;
+    assert_true(take(f, &m));
+    assert_int_equal(facts->n_keys, JOB_BLOBS_MAX);
+    assert_int_equal(facts->n_bytes, JOB_BLOBS_BYTES_MAX);
+    assert_int_equal(facts->n_refused, 0);
+    close_jobs(f);
+}
+
+/* What a process has counted stays when it ends; its connections do not, nor who waits. */
+static void test_a_process_has_ended(void **state)
+{
+    struct fixture *f = *state;
+    const struct rdzv_wire m = {.type = RDZV_WIRE_COUNTS,
+        .n_store_requests = 1,
+        .n_etcd_requests = 2,
+        .n_hung_up = 3,
+        .n_accepts_deferred = 4};
+    const struct job_counts twice = {2, 4, 6, 8};
+    const struct job_counts none = {0};
+    struct rdzv_wire put;
+
+    open_job(f);
+    put = put_of(f, "name", 1);
+    assert_true(take(f, &put));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(take(f, &m));
+        assert_true(take(f, &(struct rdzv_wire){.type = RDZV_WIRE_SYNC, .seq = 1}));
+        assert_int_equal(f->net->queue.n_syncs, 1);
+        f->job->facts.n_connections = 2;
+        f->job->facts.n_members = 1 - i;
+        f->job->heard_at = 5;
+        job_intake_end(f->net, test_now);
+        assert_int_equal(f->job->facts.n_connections, 0);
+        assert_int_equal(f->job->facts.n_members, 0);
+        /* Somebody was connected until now. */
+        assert_int_equal(f->job->heard_at, i == 0 ? test_now : 5);
+        assert_int_equal(f->net->queue.n_syncs, 0);
+        assert_memory_equal(&f->net->counts_now, &none, sizeof(none));
+    }
+    assert_memory_equal(&f->net->counts_before, &twice, sizeof(twice));
+    close_jobs(f);
+}
+
 /* What a process cannot read is set aside, with its words, as far as they can be shown. */
 static void test_what_a_process_cannot_read(void **state)
 {
     struct fixture *f = *state;
+    char key[RDZV_KEY_MAX];
     struct rdzv_wire m;
     uint8_t words[300];
 
@@ -452,6 +595,7 @@ static void test_what_a_process_cannot_read(void **state)
     assert_int_equal(f->n_broken, 1);
     assert_int_equal(strlen(f->why), 200);
     assert_memory_equal(f->why, "?xxx", 4);
+    assert_string_equal(f->broken, key_of("name", key));
     m.len = 3;
     assert_true(take(f, &m));
     assert_string_equal(f->why, "?xx");
@@ -534,8 +678,10 @@ static void test_loading(void **state)
     put_text(f, key_of("over", first), "\"2.-.1.AAAA\"");
     put_text(f, key_of("from before the runs", first), "\"AAAA\"");
     put_text(f, key_of("damaged", first), "\"3.?.1.AAAA\"");
+    put_text(f, "rdzv/net/job/no/key-of-ours", "\"3.?.1.AAAA\"");
     open_jobs(f);
     assert_int_equal(f->n_broken, 2);
+    assert_string_equal(f->broken, first);
     assert_int_equal(f->job->blobs.index.entries.n, 3);
     assert_non_null(job_network_find_job(f->net, "old"));
     assert_null(job_network_find_job(f->net, "bad"));
@@ -546,7 +692,7 @@ static void test_loading(void **state)
         job_network_sweep(f->net, test_now);
         save_all(f);
     }
-    assert_int_equal(count(f, "rdzv/"), 3);
+    assert_int_equal(count(f, "rdzv/"), 4);
     close_jobs(f);
 }
 
@@ -585,7 +731,7 @@ static void test_noise_on_the_pipe(void **state)
     f->net->is_served = true;
     host.start_at = 0;
     run_until_lost(f, &host, 3);
-    assert_true(host.backoff >= 200 * NSEC_PER_MSEC);
+    assert_int_equal(host.backoff, 200 * NSEC_PER_MSEC);
     assert_true(is_saved(f));
     assert_int_equal(count(f, "rdzv/"), 1);
     job_host_end(&host, clock_now());
@@ -621,6 +767,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_a_run_is_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_loading, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_noise_on_the_pipe, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_run_is_over_within_a_blob, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_said_of_a_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_process_has_ended, set_up, tear_down),
     };
 
     if (argc > 1 && strcmp(argv[1], "rendezvous") == 0)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -122,6 +123,106 @@ static void test_the_copy_is_named(void **state)
     hear(1, SAID_HERE);
     copies_explain(&copies, why);
     assert_non_null(strstr(why, "m2 at 203.0.113.2:5 is a copy of m1 at 203.0.113.1:5"));
+}
+
+#define WAY                                                                                        \
+    "\\\"weft agent --take-down\\\", remove /var/lib/weft/node, then \\\"weft join\\\" with a "    \
+    "token; "                                                                                      \
+    "not \\\"weft leave\\\", which removes the node itself"
+
+/* @json: taken. */
+static void expect_json(json_t *json, const char *expected)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(json);
+}
+
+/* What the two machines are told, and what people see. */
+static void test_what_is_said_of_a_copy(void **state)
+{
+    (void)state;
+    alternate(SAID_HERE, SAID_ELSEWHERE);
+    expect_json(copies_answer(&copies, 1), "{\"why\":\"another machine (m2 at 203.0.113.2:5) uses "
+                                           "this node's key as well, and that one "
+                                           "is the copy; there: " WAY "\",\"isCopy\":false}");
+    expect_json(copies_answer(&copies, 2),
+        "{\"why\":\"another machine (m1 at 203.0.113.1:5) uses this node's key as well, and this "
+        "machine is the copy; here: " WAY "\",\"isCopy\":true}");
+    assert_null(copies_answer(&copies, 3));
+    expect_json(copies_encode(&copies, wall_s),
+        "{\"why\":\"two machines are this node, and m2 at 203.0.113.2:5 is a copy of m1 at "
+        "203.0.113.1:5; on the copy: " WAY "\",\"machines\":["
+        "{\"host\":\"m2\",\"address\":\"203.0.113.2:5\",\"heardSecondsAgo\":60,\"isCopy\":true},"
+        "{\"host\":\"m1\",\"address\":\"203.0.113.1:5\",\"heardSecondsAgo\":120,\"isCopy\":false}]"
+        "}");
+    /* By a clock that was set back nothing was heard in the future. */
+    copies.runs[0].machine.host[0] = '\0';
+    copies.runs[0].at[0] = '\0';
+    copies.runs[0].machine.has_origin = false;
+    copies.runs[1].machine.has_origin = false;
+    expect_json(copies_encode(&copies, wall_s - 60),
+        "{\"why\":\"two machines are this node, a machine without a name and m1 at 203.0.113.1:5, "
+        "and "
+        "it is not known which is the copy; on that one: " WAY "\",\"machines\":["
+        "{\"host\":\"\",\"address\":\"\",\"heardSecondsAgo\":0},"
+        "{\"host\":\"m1\",\"address\":\"203.0.113.1:5\",\"heardSecondsAgo\":60}]}");
+    expect_json(copies_answer(&copies, 1),
+        "{\"why\":\"another machine (a machine without a name) uses this node's key as well, and "
+        "it is "
+        "not known which is the copy; on that one: " WAY "\",\"isCopy\":false}");
+}
+
+/* One that was not heard for so long is forgotten, and the other is alone again. */
+static void test_when_it_is_forgotten(void **state)
+{
+    int64_t first;
+
+    (void)state;
+    alternate(SAID_HERE, SAID_ELSEWHERE);
+    first = copies.runs[1].heard_at;
+    copies_forget(&copies, first + COPIES_FORGET_S - 1);
+    assert_int_equal(copies.n, 2);
+    copies_forget(&copies, first + COPIES_FORGET_S);
+    assert_int_equal(copies.n, 1);
+    assert_int_equal(copies.runs[0].run, 2);
+    assert_false(copies.runs[0].came_back);
+    copies_forget(&copies, first - 10);
+    assert_int_equal(copies.runs[0].heard_at, first - 10);
+}
+
+/* A report that says nothing of the node says nothing of its machine; the last one is first. */
+static void test_what_is_kept_of_a_run(void **state)
+{
+    struct report report = {.run = 7};
+
+    (void)state;
+    hear(1, SAID_HERE);
+    hear(2, SAID_HERE);
+    hear(3, SAID_HERE);
+    report.machine.host[0] = 'x';
+    copies_hear(&copies, &report, wall_s);
+    report.run = 1;
+    copies_hear(&copies, &report, wall_s);
+    assert_int_equal(copies.n, 4);
+    assert_int_equal(copies.runs[0].run, 1);
+    assert_true(copies.runs[0].came_back);
+    assert_string_equal(copies.runs[0].machine.host, "m1");
+    assert_string_equal(copies.runs[0].at, "203.0.113.1:5");
+    assert_int_equal(copies.runs[1].run, 7);
+    assert_string_equal(copies.runs[1].machine.host, "");
+    assert_false(copies.runs[1].came_back);
+    assert_int_equal(copies.runs[2].run, 3);
+    assert_int_equal(copies.runs[3].run, 2);
+    /* It says where it is no more. */
+    report.has_node = true;
+    report.candidates = NULL;
+    copies_hear(&copies, &report, wall_s);
+    assert_string_equal(copies.runs[0].at, "");
+    assert_string_equal(copies.runs[0].machine.host, "x");
+    assert_int_equal(copies.runs[0].heard_at, wall_s);
 }
 
 static void test_it_is_not_known_which_is_the_copy(void **state)
@@ -246,6 +347,9 @@ int main(void)
         cmocka_unit_test_setup(test_a_late_report_is_no_copy, enter),
         cmocka_unit_test_setup(test_an_older_agent_says_no_run, enter),
         cmocka_unit_test_setup(test_the_copy_is_named, enter),
+        cmocka_unit_test_setup(test_what_is_said_of_a_copy, enter),
+        cmocka_unit_test_setup(test_when_it_is_forgotten, enter),
+        cmocka_unit_test_setup(test_what_is_kept_of_a_run, enter),
         cmocka_unit_test_setup(test_it_is_not_known_which_is_the_copy, enter),
         cmocka_unit_test_setup(test_long_names_fit, enter),
         cmocka_unit_test_setup(test_two_copies_of_one, enter),

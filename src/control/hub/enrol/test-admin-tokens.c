@@ -3,6 +3,7 @@
  *
  * Tokens are made through the API of a hub in this process; times are arguments.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,12 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
 #include "os/clock.h"
+#include "test/support/captured_log.h"
 #include "test/support/sample_hub.h"
+#include "test/support/store_now.h"
 
 #define HOUR 3600
 
@@ -88,8 +92,180 @@ static void test_wrong_texts(void **state)
     text[strlen("weft-admin1.") + 3] ^= 1;
     assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
     assert_int_equal(caller.role, ROLE_NONE);
-    assert_int_equal(s.hub->admins.n_failed, 4);
+    text[strlen("weft-admin1.") + 3] ^= 1;
+    text[strlen(text) - 2] = '\0';
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    assert_int_equal(s.hub->admins.n_failed, 5);
     free(text);
+    sample_hub_end(&s);
+}
+
+/* Each token is its own, also when another one has gone. */
+static void test_several(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static const enum role roles[] = {ROLE_VIEWER, ROLE_OPERATOR, ROLE_ADMIN};
+    static const char *const names_of_roles[] = {"viewer", "operator", "admin"};
+    struct caller caller;
+    struct sample_hub s;
+    char *texts[3];
+
+    sample_hub_begin(&s);
+    for (unsigned i = 0; i < 3; i++)
+        texts[i] = make(&s, names[i], names_of_roles[i], "");
+    assert_int_equal(s.hub->admins.n_coming, 0);
+    assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/a", NULL), 204);
+    assert_int_equal(s.hub->admins.n, 2);
+    assert_null(admin_tokens_find(&s.hub->admins, "a"));
+    for (unsigned i = 0; i < 3; i++) {
+        char name[16];
+        bool is_there = i > 0;
+
+        assert_int_equal(identify(&s, texts[i], here, clock_wall_s(), &caller),
+            is_there ? CALLER_KNOWN : CALLER_UNKNOWN);
+        (void)snprintf(name, sizeof(name), "admin:%s", names[i]);
+        assert_string_equal(caller.name, is_there ? name : "");
+        assert_int_equal(caller.role, is_there ? roles[i] : ROLE_NONE);
+        free(texts[i]);
+    }
+    sample_hub_end(&s);
+}
+
+/* What is stored of a new token. */
+static void test_what_is_made(void **state)
+{
+    struct admin_request rq = {.name = "ci", .role = ROLE_OPERATOR, .ttl_seconds = HOUR};
+    const struct x25519_public hub_key = {{7}};
+    struct err e = ERR_NULL;
+    struct admin_record record;
+    struct token_write made;
+    char text[ADMIN_TEXT_MAX];
+    struct sample_hub s;
+
+    sample_hub_begin(&s);
+    (void)snprintf(rq.network, sizeof(rq.network), "default");
+    assert_int_equal(
+        admin_tokens_make(&s.hub->admins, &rq, &hub_key, "uid:0", 1000, &made, text, &e), 0);
+    assert_string_equal(made.key, "admin/ci");
+    assert_ptr_equal(made.op.key, made.key);
+    assert_ptr_equal(made.op.value, made.value);
+    assert_int_equal(made.op.kind, STORE_OP_PUT);
+    assert_true(made.op.expect == STORE_EXPECT_ABSENT);
+    assert_int_equal(made.op.ttl_seconds, HOUR + 86400);
+    assert_int_equal(admin_record_decode(&record, made.key, made.value, &e), 0);
+    assert_string_equal(record.name, "ci");
+    assert_string_equal(record.network, "default");
+    assert_string_equal(record.created_by, "uid:0");
+    assert_int_equal(record.role, ROLE_OPERATOR);
+    assert_int_equal(record.created_at, 1000);
+    assert_int_equal(record.expires_at, 1000 + HOUR);
+    assert_true(x25519_public_equal(&record.hub_key, &hub_key));
+    assert_memory_equal(text, "weft-admin1.", 12);
+    assert_int_equal(strlen(text), 12 + 43);
+    token_write_deinit(&made);
+    assert_null(made.value);
+    sample_hub_end(&s);
+}
+
+static void put_record(struct sample_hub *s, const char *key, const char *value)
+{
+    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
+        .key = key,
+        .value = value,
+        .expect = STORE_EXPECT_ANY};
+    struct err e = ERR_NULL;
+
+    assert_int_equal(store_now_commit(s->hub->store, &op, 1, 1, NULL, NULL, &e), 0);
+}
+
+/* A record that cannot be understood opens nothing, and keeps its name. */
+static void test_a_damaged_record(void **state)
+{
+    struct admin_request rq = {.name = "ci", .role = ROLE_VIEWER};
+    struct err e = ERR_NULL;
+    struct token_write made;
+    char new_text[ADMIN_TEXT_MAX];
+    struct captured_log log;
+    struct caller caller;
+    struct sample_hub s;
+    char *text;
+
+    sample_hub_begin(&s);
+    text = make(&s, "ci", "admin", "");
+    free(make(&s, "other", "admin", ""));
+    assert_int_equal(admin_tokens_make(&s.hub->admins, &rq, &(struct x25519_public){{0}}, "", 0,
+                         &made, new_text, &e),
+        ADMIN_E_EXISTS);
+    log = captured_log_begin();
+    put_record(&s, "admin/ci", "{}");
+    captured_log_end(&log,
+        "error: hub: the record \"admin/ci\" is set aside and left as it is (see weft-hub(8)): "
+        "admin token: \"hash\" is missing\n");
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    assert_int_equal(s.hub->admins.n, 1);
+    assert_non_null(damaged_find(&s.hub->model.damaged, "admin/ci"));
+    assert_int_equal(admin_tokens_make(&s.hub->admins, &rq, &(struct x25519_public){{0}}, "", 0,
+                         &made, new_text, &e),
+        ADMIN_E_EXISTS);
+    assert_string_equal(
+        err_text(&e), "there is an admin token \"ci\" already: \"weft admin rm ci\" removes it");
+    free(text);
+    sample_hub_end(&s);
+}
+
+/* The file's token: as long as may be, without the end of its line. */
+static void test_what_a_file_may_hold(void **state)
+{
+    static const struct {
+        unsigned len;
+        const char *end;
+        bool is_good;
+    } cases[] = {{15, "\n", false}, {16, "\r\n", true}, {64, "\n", true}, {65, "", false}};
+    struct ip_addr from = {{0}};
+    struct sample_hub s;
+    char path[128];
+    char sentence[256];
+
+    sample_hub_begin(&s);
+    (void)snprintf(path, sizeof(path), "%s/other.token", s.dir);
+    (void)snprintf(sentence, sizeof(sentence),
+        "\"%s\" does not hold an admin token of 16 to 64 characters; it is left as it is: remove "
+        "it "
+        "to have one made",
+        path);
+    for (unsigned i = 0; i < 4; i++) {
+        struct caller caller = {ROLE_NONE};
+        struct admin_tokens at;
+        struct err e = ERR_NULL;
+        char text[80] = "";
+        FILE *file = fopen(path, "we");
+
+        memset(text, 'x', cases[i].len);
+        assert_non_null(file);
+        (void)fprintf(file, "%s%s", text, cases[i].end);
+        (void)fclose(file);
+        admin_tokens_init(&at, &s.hub->model, &s.hub->admins.rng);
+        assert_int_equal(admin_tokens_open_file(&at, path, &e), cases[i].is_good ? 0 : -EUCLEAN);
+        assert_int_equal(at.has_file, cases[i].is_good);
+        if (!cases[i].is_good)
+            assert_string_equal(err_text(&e), sentence);
+        assert_int_equal(admin_tokens_identify(&at, text, &from, s.now, 0, &caller),
+            cases[i].is_good ? CALLER_KNOWN : CALLER_UNKNOWN);
+        admin_tokens_deinit(&at);
+        admin_tokens_deinit(&at);
+    }
+    /* Where there is none one is made. */
+    assert_int_equal(unlink(path), 0);
+    {
+        struct admin_tokens at;
+        struct err e = ERR_NULL;
+
+        admin_tokens_init(&at, &s.hub->model, &s.hub->admins.rng);
+        assert_int_equal(admin_tokens_open_file(&at, path, &e), 0);
+        assert_true(at.has_file);
+        assert_int_equal(access(path, F_OK), 0);
+        admin_tokens_deinit(&at);
+    }
     sample_hub_end(&s);
 }
 
@@ -176,8 +352,10 @@ static void test_file(void **state)
 
 static void test_bounded(void **state)
 {
+    struct admin_record record;
     struct sample_hub s;
     char body[64];
+    char *value;
 
     sample_hub_begin(&s);
     for (unsigned i = 0; i < ADMIN_TOKENS_MAX; i++) {
@@ -186,6 +364,15 @@ static void test_bounded(void **state)
     }
     assert_int_equal(
         ask(&s, "POST", "/v1/admin-tokens", "{\"name\":\"x\",\"role\":\"viewer\"}"), 409);
+    /* Another hub of the store may have made one more. */
+    record = s.hub->admins.items[0].record;
+    (void)snprintf(record.name, sizeof(record.name), "more");
+    value = admin_record_encode(&record);
+    put_record(&s, "admin/more", value);
+    free(value);
+    assert_int_equal(s.hub->admins.n, ADMIN_TOKENS_MAX);
+    assert_null(admin_tokens_find(&s.hub->admins, "more"));
+    put_record(&s, "admin/more", NULL);
     assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/t7", NULL), 204);
     assert_int_equal(
         ask(&s, "POST", "/v1/admin-tokens", "{\"name\":\"x\",\"role\":\"viewer\"}"), 201);
@@ -234,6 +421,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_until_its_end),
         cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_what_is_made),
+        cmocka_unit_test(test_a_damaged_record),
+        cmocka_unit_test(test_what_a_file_may_hold),
         cmocka_unit_test(test_removed),
         cmocka_unit_test(test_for_one_network),
         cmocka_unit_test(test_guesses),

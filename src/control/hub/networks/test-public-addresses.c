@@ -152,6 +152,66 @@ static void test_names_are_looked_up_again(void **state)
     p.task = resolve_task_free(p.task);
 }
 
+/* A name that leads to one address: that one itself, which is looked up like any other. */
+static void add_name(struct hub_places *places, const char *text)
+{
+    add(places, text);
+    places->items[places->n - 1].is_name = true;
+}
+
+/* Ticks until the answer has been taken in: has it changed anything? */
+static bool look_up(struct public_addresses *p, nsec_t now)
+{
+    nsec_t deadline = clock_now() + 30 * NSEC_PER_SEC;
+    bool changed = public_addresses_tick(p, now);
+
+    assert_non_null(p->task);
+    while (p->task) {
+        assert_true(clock_now() < deadline);
+        (void)poll(NULL, 0, 1);
+        changed |= public_addresses_tick(p, now);
+    }
+    return changed;
+}
+
+/* Nodes are told where a name leads now, of both places, and that it has changed. */
+static void test_names_that_lead_elsewhere(void **state)
+{
+    struct public_addresses p = {.look_up_at = 0};
+    struct endpoint before, after;
+    struct captured_log said;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(endpoint_parse(&before, "198.51.100.7:4000", NULL), 0);
+    add(&p.here, "203.0.113.8:4000");
+    add_name(&p.here, "203.0.113.9:4000");
+    add_name(&p.next, "203.0.113.10:4000");
+    assert_int_equal(public_addresses_check(&p.here, &e), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct hub_public *place = i == 0 ? &p.here.items[1] : &p.next.items[0];
+
+        after = place->at[0];
+        place->at[0] = before;
+        place->n = 1;
+        said = captured_log_begin();
+        assert_true(look_up(&p, T0 + 2 * i * 30 * NSEC_PER_SEC));
+        captured_log_end(&said,
+            i == 0 ? "info: test: the name 203.0.113.9:4000 leads to 203.0.113.9:4000 now\n"
+                   : "info: test: the name 203.0.113.10:4000 leads to 203.0.113.10:4000 now\n");
+        assert_int_equal(place->n, 1);
+        assert_true(endpoint_equal(&place->at[0], &after));
+        assert_false(look_up(&p, T0 + (2 * i + 1) * 30 * NSEC_PER_SEC));
+    }
+    /* One address more, or none yet, is another answer. */
+    p.here.items[1].at[1] = before;
+    p.here.items[1].n = 2;
+    assert_true(look_up(&p, T0 + 200 * NSEC_PER_SEC));
+    assert_int_equal(p.here.items[1].n, 1);
+    p.here.items[1].n = 0;
+    assert_true(look_up(&p, T0 + 300 * NSEC_PER_SEC));
+    assert_int_equal(p.here.items[1].n, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_damaged_file, enter, leave),
         cmocka_unit_test(test_names_are_checked),
         cmocka_unit_test(test_names_are_looked_up_again),
+        cmocka_unit_test(test_names_that_lead_elsewhere),
     };
 
     log_init("test", LOG_LEVEL_INFO);

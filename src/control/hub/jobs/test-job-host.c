@@ -27,6 +27,7 @@
 #include "hub/jobs/rdzv_child.h"
 #include "os/clock.h"
 #include "store/store.h"
+#include "test/support/captured_log.h"
 #include "test/support/emulated.h"
 #include "test/support/sample_late.h"
 #include "test/support/sample_rdzv.h"
@@ -486,6 +487,11 @@ static void test_garbage_is_deleted_first(void **state)
     f->net->totals.n_garbage = 8191;
     run_until_handed(f, 2, 0);
     f->net->totals.n_garbage = n_garbage;
+    /* One that is ended keeps nobody waiting. */
+    f->host.is_waiting = f->host.is_behind = f->host.is_writable = true;
+    job_host_kill(&f->host);
+    assert_false(f->host.is_waiting || f->host.is_behind || f->host.is_writable);
+    assert_null(f->host.reader);
 }
 
 /* ---- its beginning and its end -------------------------------------------------------------- */
@@ -515,8 +521,17 @@ static void test_when_the_next_one_is_started(void **state)
     static const nsec_t waits[] = {50, 100, 200, 400};
     struct fixture *f = *state;
     nsec_t at = f->host.start_at;
+    struct captured_log said;
 
     f->env.clock = test_clock;
+    start(f, at);
+    said = captured_log_begin();
+    lose(f, at);
+    captured_log_end(&said,
+        "warning: weft: rendezvous of network \"net\": its process has ended; it is started again\n"
+        "info: weft: rendezvous of network \"net\": its process was ended by signal 9\n");
+    f->host.backoff = 0;
+    f->host.start_at = at;
     for (unsigned i = 0; i < 4; i++) {
         start(f, at);
         lose(f, at + 1);
@@ -533,7 +548,7 @@ static void test_when_the_next_one_is_started(void **state)
     lose(f, at + 60 * NSEC_PER_SEC + 1);
     at += 60 * NSEC_PER_SEC + 1 + 50 * NSEC_PER_MSEC;
     start(f, at);
-    assert_int_equal(f->host.n_restarts, 7);
+    assert_int_equal(f->host.n_restarts, 8);
 }
 
 /* None is started while changes wait, where the network is not served, or while the one before it
@@ -613,10 +628,13 @@ static void test_the_end(void **state)
 static void test_the_end_of_the_service(void **state)
 {
     struct fixture *f = *state;
+    struct captured_log said;
 
     run_until_handed(f, 1, 0);
+    said = captured_log_begin();
     job_host_stop(&f->host);
     run_until(!f->host.child && f->host.ended_pid == 0);
+    captured_log_end(&said, "");
     assert_int_equal(f->host.n_restarts, 0);
     assert_int_equal(f->net->counts_before.n_accepts_deferred, 101);
     assert_int_equal(job_host_due(&f->host), NSEC_NEVER);

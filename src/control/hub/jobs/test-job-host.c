@@ -697,7 +697,8 @@ static void test_last_words_and_garbage(void **state)
 static struct rdzv_wire counts = {.type = RDZV_WIRE_COUNTS};
 
 /* What the jobs are told, by their numbers: FACTS with the complete blobs, their bytes, how many
- * pieces are not of a blob of that name, and the words of NETWORK and of JOB. */
+ * pieces are not of a blob of that name or not as many as it has, and the words of NETWORK and of
+ * JOB. */
 static struct {
     struct rdzv_wire facts;
     char words[1024];
@@ -732,12 +733,18 @@ static void hear_job(const struct rdzv_wire *m)
 
 static void hear_blob(const struct rdzv_wire *m)
 {
+    static unsigned n_pieces; /* of the present blob */
     struct rdzv_wire *facts = &told[m->job].facts;
     struct rdzv_hash hash = rdzv_hash_of(m->data, strnlen((const char *)m->data, m->len));
 
     counts.n_store_requests++;
-    facts->n_keys += !m->has_more;
+    n_pieces++;
     facts->n_bytes += m->len;
+    if (!m->has_more) {
+        facts->n_keys++;
+        facts->n_refused += n_pieces != (m->len == SHORT_BYTES ? 1 : LONG_PIECES);
+        n_pieces = 0;
+    }
     if (memcmp(&hash, &m->hash, sizeof(hash)) != 0 || m->run != facts->run ||
         m->kind != RDZV_KEY_ENTRY)
         facts->n_refused++;

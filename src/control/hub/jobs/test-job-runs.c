@@ -191,6 +191,10 @@ static void test_a_job_is_made(void **state)
     assert_int_not_equal(join(f, "other")->record.port, job->record.port);
 }
 
+static void on_nothing(void *ctx, const struct store_answer *a)
+{
+}
+
 /* A job that could not be saved is not there, and who waited hears so. */
 static void test_a_job_is_not_made(void **state)
 {
@@ -204,7 +208,39 @@ static void test_a_job_is_not_made(void **state)
     assert_int_equal(f->n_done, 1);
     assert_true(f->last_r < 0);
     assert_null(job_network_find_job(f->net, "train"));
+    /* Another hub serves the network. */
+    (void)snprintf(f->net->fence, sizeof(f->net->fence), "owner/net");
+    f->net->fence_revision = 5;
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_AGAIN);
+    store_wait(f->store);
+    assert_int_equal(f->last_r, -EIO);
+    assert_null(job_network_find_job(f->net, "train"));
+    f->net->fence[0] = '\0';
+    /* The store takes no more requests for now. */
+    while (store_pending(f->store) < STORE_PENDING_MAX)
+        assert_int_equal(store_get(f->store, "nothing", on_nothing, NULL, &f->e), 0);
+    assert_int_equal(try_to_join(f, "train", &job), -EAGAIN);
+    assert_null(job_network_find_job(f->net, "train"));
+    store_wait(f->store);
     assert_int_equal(join(f, "train")->record.run, 1);
+}
+
+/* Ports that could not be opened are tried again each second, while the network is served. */
+static void test_ports_are_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    (void)snprintf(f->net->interface, sizeof(f->net->interface), "no-such-one");
+    job->ports.n_failures = 1;
+    tick(f, NSEC_PER_SEC);
+    assert_int_equal(job->ports.n_failures, 1);
+    f->net->is_served = true;
+    tick(f, NSEC_PER_SEC);
+    assert_int_equal(job->ports.n_failures, 2);
+    job->ports.n_failures = 0;
+    tick(f, NSEC_PER_SEC);
+    assert_int_equal(job->ports.n_failures, 0);
 }
 
 /* A run is over when nobody was heard for a minute, unless somebody is connected. */
@@ -443,7 +479,9 @@ static void test_an_end(void **state)
     say_members(f, job, 2);
     assert_int_equal(end_r(f, job, &one), JOBS_E_BUSY);
     say_members(f, job, 1);
+    job_members_keep(&job->members, "c", now);
     assert_int_equal(end_r(f, job, &one), 0);
+    assert_null(job->members.kept);
     assert_int_equal(end_r(f, job, &one), 0);
     assert_int_equal(job->record.run, 1);
     assert_int_equal(join(f, "train")->record.run, 2);
@@ -672,7 +710,13 @@ static void test_a_job_is_revived(void **state)
     struct job *job = forget_long(f);
     uint32_t number = job->number;
 
+    job->facts.n_keys = 3;
+    f->member = "b";
     assert_ptr_equal(join(f, "train"), job);
+    check_members(job, "[\"b\"]");
+    assert_int_equal(job->facts.n_keys, 0);
+    assert_int_equal(job->heard_at, now);
+    assert_true(job_exists(job));
     assert_false(job->is_forgotten);
     assert_int_equal(job->record.run, 2);
     /* To the process it is another one. */
@@ -725,7 +769,13 @@ static void test_full(void **state)
         is_used[job->record.port - JOBS_PORT_FIRST] = true;
     }
     assert_int_equal(join_r(f, "one-more", &job), JOBS_E_FULL);
-    assert_non_null(strstr(err_text(&f->e), "256 jobs already"));
+    assert_string_equal(err_text(&f->e),
+        "network \"net\" has 256 jobs already; one is forgotten 2 hours after its last member has "
+        "gone");
+    assert_int_equal(
+        job_runs_look(f->net, "one-more", now, &(struct job_outlook){.begins = false}, &f->e),
+        JOBS_E_FULL);
+    assert_null(job_network_find_job(f->net, "one-more"));
 }
 
 int main(void)
@@ -733,6 +783,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_job_is_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_job_is_not_made, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ports_are_tried_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_look_changes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_quiet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_commands_are_gone, set_up, tear_down),

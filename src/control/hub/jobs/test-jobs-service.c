@@ -288,6 +288,7 @@ static void test_not_served(void **state)
 
 static void test_served(void **state)
 {
+    char name[NAME_MAX_LEN + 1] = "";
     struct job *job = NULL;
     const char *second;
     char *all;
@@ -313,6 +314,11 @@ static void test_served(void **state)
     expect_json(jobs_json(job, true), "quiet", job->record.port, "}");
     expect_json(jobs_json(job, false), "quiet", job->record.port,
         ",\"nccl\":[{\"verdict\":\"wanted\",\"node\":\"a\"}]}");
+    /* The longest name is shown whole. */
+    memset(name, 'n', NAME_MAX_LEN);
+    job = job_network_add(job->network, name, &job->record, clock_now());
+    expect_json(jobs_json(job, true), name, job->record.port, "}");
+    job_network_free_job(job);
     jobs_close(&f.service, false);
     assert_null(f.service.served);
     expect_list("{\"jobs\":[]}\n", true);

@@ -493,7 +493,7 @@ static void set_own_member(struct job_network *n, const struct ip_addr *address)
         return;
     n->own_member = *address;
     list_foreach(job, &n->jobs, link) {
-        if (n->is_served && job_exists(job))
+        if (job_exists(job))
             job_network_open_ports(job);
     }
 }

@@ -27,6 +27,7 @@
 #include "store/keys.h"
 #include "store/store.h"
 #include "store/store_backend.h"
+#include "test/support/captured_log.h"
 #include "test/support/emulated.h"
 #include "test/support/sample_late.h"
 #include "test/support/sample_rdzv.h"
@@ -422,12 +423,39 @@ static void test_served_twice(void **state)
 
 static void test_removed(void **state)
 {
+    struct captured_log said;
+
     begin(false);
     serve();
     (void)join("quiet", "a");
     assert_int_equal(count("rdzv/net/"), 2);
     jobs_close(&f.service, true);
     run_until(count("rdzv/net/") == 0);
+    said = captured_log_begin();
+    jobs_stop(f.jobs);
+    captured_log_end(&said, "");
+}
+
+/* What the store does not take at the end is lost, and that is said; else nothing is. */
+static void test_the_last_changes_are_lost(void **state)
+{
+    struct captured_log said;
+
+    begin(false);
+    serve();
+    assert_int_equal(
+        change_queue_put(&join("quiet", "a")->network->queue, "rdzv/net/x", NULL, clock_now()), 0);
+    sample_late_set_loss(f.store, 1);
+    said = captured_log_begin();
+    jobs_stop(f.jobs);
+    captured_log_end(&said,
+        "warning: weft: rendezvous of network \"net\": what has changed is in memory only, until "
+        "the "
+        "next try: the store is away\n"
+        "warning: weft: rendezvous of network \"net\": the last changes are lost: the store has "
+        "refused it\n");
+    assert_int_equal(jobs_count(f.jobs).n_failed, 1);
+    sample_late_set_loss(f.store, 0);
 }
 
 /* Jobs of a network that was removed when the hub ended. */
@@ -844,6 +872,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_two_networks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_served_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_last_changes_are_lost, set_up_late, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_nobodys, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_the_process_says, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_hubs_own_machine, set_up, tear_down),

@@ -442,6 +442,36 @@ static void test_names_that_a_hub_may_have(void **state)
     assert_int_equal(hub_check_name("No.Name", &e), -EINVAL);
 }
 
+/* Each part is told that time goes by. */
+static void test_what_is_done_each_second(void **state)
+{
+    struct watched_text *text;
+    struct model_network *net;
+    nsec_t since = clock_now();
+
+    (void)netns_need(state);
+    assert_int_equal(start_still(NULL, NULL), 0);
+    net = model_find_network(&w.hub->model, NETWORKS_NAME_DEFAULT);
+    net->spec.budgets.n = 1;
+    text = &net->watched->texts[0];
+    text->is_used = true;
+    w.hub->reports.is_refusing = true;
+    w.hub->networks.refresh_failure.code = -EIO;
+    while (w.hub->reports.present_at == 0 && clock_now() - since < 10 * NSEC_PER_SEC)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    assert_int_not_equal(w.hub->reports.present_at, 0);
+    assert_int_not_equal(w.hub->reports.looked_at, 0);
+    assert_int_not_equal(w.hub->reports.flushed_at, 0);
+    assert_int_not_equal(w.hub->audit.trimmed_at, 0);
+    assert_int_not_equal(w.hub->traffic.ticked_at, 0);
+    assert_int_equal(w.hub->spending.networks.n, 1);
+    assert_false(w.hub->reports.is_refusing);
+    assert_int_equal(w.hub->networks.refresh_failure.code, 0);
+    assert_false(text->is_used);
+    net->spec.budgets.n = 0;
+    end_still();
+}
+
 /* ---- several hubs on a store ----------------------------------------------------------------- */
 
 /* As another hub writes it. @value: taken. */
@@ -685,6 +715,7 @@ int main(int argc, char *argv[])
         TEST(test_a_port_that_is_taken),
         TEST(test_a_socket_that_somebody_serves),
         cmocka_unit_test(test_names_that_a_hub_may_have),
+        TEST(test_what_is_done_each_second),
         TEST(test_the_jobs_of_a_shared_store),
         TEST(test_a_network_that_another_hub_makes),
         TEST(test_root_at_its_socket),

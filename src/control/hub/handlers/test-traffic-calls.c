@@ -17,8 +17,11 @@
 #include "hub/jobs/jobs.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
+#include "hub/traffic/traffic_read.h"
 #include "page/page.h"
 #include "store/store.h"
+#include "test/support/failing_store.h"
+#include "test/support/store_now.h"
 #include "test/support/tellers.h"
 
 #define NET "/v1/networks/default"
@@ -89,6 +92,7 @@ static void test_what_was_moved(void **state)
     assert_string_equal(text_at(row, "to"), "b");
     assert_string_equal(text_at(row, "job"), "llama");
     assert_string_equal(text_at(row, "path"), "direct");
+    assert_string_equal(text_at(row, "word"), "both");
     assert_int_equal(number_at(row, "bytes"), 300);
     assert_int_equal(json_array_size(json_object_get(json, "disputes")), 0);
     assert_int_equal(number_at(json_object_get(json, "leftOut"), "rows"), 0);
@@ -133,6 +137,8 @@ static void test_disputes(void **state)
     assert_string_equal(text_at(row, "to"), "b");
     assert_int_equal(number_at(row, "sent"), 900000000000);
     assert_int_equal(number_at(row, "received"), 300);
+    assert_int_equal(number_at(row, "counted"), 330 + 65536 - 0);
+    assert_string_equal(text_at(row, "day"), "2026-11-23");
     assert_null(json_object_get(row, "job"));
     json_decref(json);
     expect_number(NET "/traffic?" DAY "&job=none", "disputes", 1);
@@ -157,6 +163,114 @@ static void test_disputes_of_a_job(void **state)
         text_at(json_array_get(json_object_get(json, "disputes"), 0), "job"), "llama");
     json_decref(json);
     expect_number(NET "/traffic?" DAY "&job=none", "disputes", 0);
+}
+
+/* Records as other hubs have written them. */
+static void put_all(const struct store_op *ops, size_t n)
+{
+    assert_int_equal(
+        store_now_commit(tellers_hub.hub->store, ops, n, tellers_hub.now, NULL, NULL, NULL), 0);
+}
+
+static char *record_text(const struct traffic *t)
+{
+    json_t *json = traffic_encode(t);
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    json_decref(json);
+    assert_non_null(text);
+    return text;
+}
+
+/* What has no room is summed up. */
+static void test_more_rows_than_there_is_room_for(void **state)
+{
+    struct store_op ops[51];
+    char keys[51][64];
+    char job[16];
+    json_t *json;
+
+    for (unsigned i = 0; i < 51; i++) {
+        struct traffic t = {.day = TELLERS_DAY};
+
+        for (unsigned k = 0; k < (i == 50 ? 3 : 400); k++) {
+            (void)snprintf(job, sizeof(job), "j%03u", k);
+            traffic_add(
+                traffic_at(&t, 1 + k / 200, "gone", job, PATH_KIND_LAN), i == 50 ? 7 : 1, 0);
+        }
+        (void)snprintf(keys[i], sizeof(keys[i]), "traffic/default/2026-11-23/n%02u/far", i);
+        ops[i] = (struct store_op){.kind = STORE_OP_PUT,
+            .key = keys[i],
+            .value = record_text(&t),
+            .expect = STORE_EXPECT_ANY};
+        traffic_deinit(&t);
+    }
+    put_all(ops, 51);
+    json = get(NET "/traffic?" DAY, 200);
+    assert_int_equal(json_array_size(json_object_get(json, "rows")), 20000);
+    assert_int_equal(number_at(json_object_get(json, "leftOut"), "rows"), 3);
+    assert_int_equal(number_at(json_object_get(json, "leftOut"), "bytes"), 21);
+    json_decref(json);
+    for (unsigned i = 0; i < 51; i++)
+        free((char *)ops[i].value);
+}
+
+/* Of so many disputes it is told, and no more. */
+static void test_more_disputes_than_there_is_room_for(void **state)
+{
+    static struct store_op ops[5 * (TRAFFIC_DISPUTES_MAX + 1)];
+    static char keys[5 * (TRAFFIC_DISPUTES_MAX + 1)][64];
+    char *said[5];
+    size_t n = 0;
+
+    for (unsigned day = 0; day < 5; day++) {
+        struct traffic t = {.day = TELLERS_DAY - (int32_t)day};
+
+        for (unsigned i = 0; i < TRAFFIC_DISPUTES_MAX; i++) {
+            char name[8];
+
+            (void)snprintf(name, sizeof(name), "n%03u", i);
+            traffic_add(traffic_at(&t, 1, name, "", PATH_KIND_LAN), UINT64_C(1) << 40, 0);
+            (void)snprintf(
+                keys[n], sizeof(keys[n]), "traffic/default/2026-11-%u/%s/far", 23 - day, name);
+            ops[n] = (struct store_op){.key = keys[n], .value = TELLERS_B_300};
+            n++;
+        }
+        (void)snprintf(keys[n], sizeof(keys[n]), "traffic/default/2026-11-%u/a/far", 23 - day);
+        said[day] = record_text(&t);
+        ops[n] = (struct store_op){.key = keys[n], .value = said[day]};
+        n++;
+        traffic_deinit(&t);
+    }
+    for (size_t i = 0; i < n; i++) {
+        ops[i].kind = STORE_OP_PUT;
+        ops[i].expect = STORE_EXPECT_ANY;
+    }
+    put_all(ops, n);
+    expect_number(NET "/traffic?since=2026-11-20&until=2026-11-23", "disputes", 1024);
+    expect_number(NET "/traffic?since=2026-11-21&until=2026-11-23", "disputes", 768);
+    expect_number(NET "/traffic?since=2026-11-19&until=2026-11-23", "disputes", 1024);
+    for (unsigned day = 0; day < 5; day++)
+        free(said[day]);
+}
+
+/* What cannot be read is said; nothing is made up. */
+static void test_records_that_cannot_be_read(void **state)
+{
+    int status;
+
+    store_wait(tellers_hub.hub->store);
+    tellers_hub.may_fail = true;
+    failing_store_begin(tellers_hub.hub->store, STORE_JOB_LIST);
+    status = sample_hub_ask(
+        &tellers_hub, API_ACCESS_ADMIN, NULL, "GET", NET "/traffic?" DAY, NULL, NULL);
+    failing_store_end(tellers_hub.hub->store);
+    assert_int_equal(status, 507);
+    failing_store_set_full(tellers_hub.hub->store, true);
+    status = sample_hub_ask(
+        &tellers_hub, API_ACCESS_ADMIN, NULL, "GET", NET "/traffic?" DAY, NULL, NULL);
+    failing_store_set_full(tellers_hub.hub->store, false);
+    assert_int_equal(status, 503);
 }
 
 static void test_which_days(void **state)
@@ -378,6 +492,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_a_job_has_moved, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_disputes, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_disputes_of_a_job, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(
+            test_more_rows_than_there_is_room_for, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(
+            test_more_disputes_than_there_is_room_for, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(
+            test_records_that_cannot_be_read, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_which_days, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_budgets_are_told, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_the_page, tellers_enter, tellers_leave),

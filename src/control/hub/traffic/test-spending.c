@@ -13,7 +13,10 @@
 
 #include "hub/traffic/spending.h"
 #include "hub/watch/view.h"
+#include "os/log.h"
 #include "store/store.h"
+#include "test/support/captured_log.h"
+#include "test/support/failing_store.h"
 #include "test/support/store_now.h"
 #include "test/support/tellers.h"
 
@@ -77,6 +80,107 @@ static void expect_events(int32_t today, const char *text)
     }
     assert_string_equal(found, text);
     json_decref(events);
+}
+
+/* The newest event says so, of noon of that day. */
+static void expect_newest(int32_t day, const char *text)
+{
+    json_t *events = NULL;
+    const json_t *list;
+    const json_t *last;
+
+    assert_int_equal(sample_hub_ask(&tellers_hub, API_ACCESS_ADMIN, NULL, "GET",
+                         "/v1/networks/default/events", NULL, &events),
+        200);
+    list = json_object_get(events, "events");
+    last = json_array_get(list, json_array_size(list) - 1);
+    assert_string_equal(json_string_value(json_object_get(last, "text")), text);
+    assert_int_equal(
+        json_integer_value(json_object_get(last, "time")), (int64_t)day * 86400 + 43200);
+    json_decref(events);
+}
+
+/* People are told how much of which budget is spent. */
+static void test_words_of_events(void **state)
+{
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":350}]", 200);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) ");
+    expect_newest(TELLERS_DAY, "88 % of the day's budget of job llama is spent");
+    set_budgets("[{\"bytesPerDay\":155}]", 200);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(default) ");
+    expect_newest(TELLERS_DAY, "200 % of the day's budget of network default is spent");
+    set_budgets("[{\"bytesPerDay\":350}]", 200);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(default) BudgetNear(default) ");
+    expect_newest(TELLERS_DAY, "88 % of the day's budget of network default is only spent");
+    set_budgets("[{\"bytesPerDay\":1000}]", 200);
+    expect_events(TELLERS_DAY,
+        "BudgetNear(llama) BudgetSpent(default) BudgetNear(default) BudgetAgain(default) ");
+    expect_newest(TELLERS_DAY, "31 % of the day's budget of network default is only spent");
+}
+
+/* Where records cannot be read it is said, what was judged before stays, and is judged again. */
+static void test_a_store_that_fails(void **state)
+{
+    struct spending *s = &tellers_hub.hub->spending;
+    struct store *store = tellers_hub.hub->store;
+    int64_t wall_s = (int64_t)TELLERS_DAY * 86400;
+    nsec_t now = tellers_hub.now;
+    struct captured_log log;
+
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    set_budgets("[{\"bytesPerDay\":1000}]", 200);
+    store_wait(store);
+    spending_tick(s, now, wall_s);
+    store_wait(store);
+    spending_tick(s, now, wall_s);
+    assert_int_equal(spent()->items[0].sum.bytes, 310);
+    log_init("hub", LOG_LEVEL_WARNING);
+    log = captured_log_begin();
+    failing_store_begin(store, STORE_JOB_LIST);
+    spending_tick(s, now += SPENDING_EACH, wall_s);
+    store_wait(store);
+    spending_tick(s, now, wall_s);
+    failing_store_end(store);
+    failing_store_set_full(store, true);
+    spending_tick(s, now += SPENDING_EACH, wall_s);
+    spending_tick(s, now, wall_s);
+    failing_store_set_full(store, false);
+    captured_log_end(&log,
+        "warning: hub: the budgets of network default are not looked at: no space left\n"
+        "warning: hub: the budgets of network default are not looked at: the store is behind: "
+        "4096 requests wait for it, as many as may; try again\n");
+    assert_int_equal(spent()->items[0].sum.bytes, 310);
+    tellers_tell("b", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"direct\","
+        "\"job\":\"llama\",\"sent\":10,\"received\":310}]}");
+    spending_tick(s, now += SPENDING_EACH, wall_s);
+    store_wait(store);
+    assert_int_equal(spent()->items[0].sum.bytes, 320);
+}
+
+/* Each fifteen seconds at most; while the records of one look are read no other one is begun. */
+static void test_when_it_is_looked_at(void **state)
+{
+    struct spending *s = &tellers_hub.hub->spending;
+    struct store *store = tellers_hub.hub->store;
+    nsec_t now = tellers_hub.now;
+
+    set_budgets("[{\"bytesPerDay\":1000}]", 200);
+    spending_tick(s, now, 0);
+    assert_int_equal(store_pending(store), 1);
+    spending_tick(s, now + SPENDING_EACH, 0);
+    assert_int_equal(store_pending(store), 1);
+    store_wait(store);
+    spending_tick(s, now, 0);
+    spending_tick(s, now + SPENDING_EACH - 1, 0);
+    assert_int_equal(store_pending(store), 0);
+    spending_tick(s, now + SPENDING_EACH, 0);
+    assert_int_equal(store_pending(store), 1);
+    store_wait(store);
+    assert_int_equal(spending_of(s, "unheard-of")->n, 0);
 }
 
 /* Each level is told once; a new day and a greater budget end it. */
@@ -292,6 +396,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_budgets, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_words_of_events, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_a_store_that_fails, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_when_it_is_looked_at, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_prices_of_the_network, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_budget_of_all_hubs, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_liar, tellers_enter, tellers_leave),

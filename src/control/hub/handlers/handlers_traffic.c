@@ -124,7 +124,6 @@ static void answer_page(struct handlers *h, const struct model_network *net, con
     response_text(rs, 200, facts ? str_take(&out, NULL) : NULL, "text/html; charset=utf-8");
     if (rs->text)
         rs->policy = PAGE_POLICY;
-    str_deinit(&out);
     json_decref(facts);
 }
 

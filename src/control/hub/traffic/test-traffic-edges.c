@@ -168,6 +168,10 @@ static const struct {
         "a>b/j/direct=600000000 "},
     {"but no more than that", {{"a", "b", "j", D, 6000 * MB, 0}, {"b", "", "", D, 0, 700 * MB}},
         "a>b/j/direct=770065536 !a>b/:6000000000,0=770065536 "},
+    {"two paths of as much: what cannot be divided goes to the first one",
+        {{"a", "b", "j", D, 500 * MB, 0}, {"a", "b", "j", R, 500 * MB, 0},
+            {"b", "a", "j", D, 0, 100 * MB + 1}},
+        "a>b/j/direct=55032769 a>b/j/relay=55032768 !a>b/:1000000000,100000001=110065537 "},
     {"all others are in no job", {{"a", "", "j", D, 5 * MB, 0}}, "a>//direct=5000000? "},
 };
 

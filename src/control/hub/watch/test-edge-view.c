@@ -13,6 +13,7 @@
 #include "hub/watch/edge_view.h"
 #include "hub/watch/reports.h"
 #include "test/support/audience.h"
+#include "test/support/store_now.h"
 
 #define WALL 1800000000
 
@@ -142,6 +143,20 @@ static void test_which_are_known(void **state)
     expect_pairs(true, " ");
 }
 
+/* One whose other node is not there yet is none. */
+static void test_an_edge_to_nobody(void **state)
+{
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = "edge/default/a--z",
+        .value = "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--z\",\"network\":"
+                 "\"default\"},\"spec\":{\"nodes\":[\"a\",\"z\"],\"path\":\"relay\"}}",
+        .expect = STORE_EXPECT_ANY};
+
+    assert_int_equal(store_now_commit(audience_hub.hub->store, &op, 1, 1, NULL, NULL, NULL), 0);
+    assert_int_equal(audience_network()->edges.n, 1);
+    expect_pairs(false, " ");
+}
+
 static void test_the_status_of_an_edge(void **state)
 {
     struct edge_pair pair = pair_of("a--b");
@@ -224,6 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_names_of_pairs, enter, leave),
         cmocka_unit_test_setup_teardown(test_which_are_known, enter, leave),
+        cmocka_unit_test_setup_teardown(test_an_edge_to_nobody, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_status_of_an_edge, enter, leave),
         cmocka_unit_test_setup_teardown(test_edges_as_objects, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_list, enter, leave),

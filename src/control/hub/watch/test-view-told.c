@@ -241,6 +241,8 @@ static void test_nodes_that_go(void **state)
     audience_end(c);
 }
 
+#define LONGEST "n23456789012345678901234567890123456789012345678901234567890123"
+
 static void test_who_is_told_otherwise(void **state)
 {
     static const char *const names[] = {"a--b", "b--a", "a--", "a-b", "c--a", "aa--b"};
@@ -258,6 +260,14 @@ static void test_who_is_told_otherwise(void **state)
     assert_true(view_are_special(&changes, audience_node("c")));
     change.name = "a--b";
     assert_false(view_are_special(&changes, audience_node("c")));
+    /* Of the longest names there are, too. */
+    audience_add(LONGEST);
+    change.name = "b--" LONGEST;
+    assert_true(view_are_special(&changes, audience_node(LONGEST)));
+    change.name = LONGEST "--" LONGEST;
+    assert_false(view_are_special(&changes, audience_node("a")));
+    change.name = "a--" LONGEST;
+    assert_true(view_are_special(&changes, audience_node("a")));
     change.kind = &node_kind;
     assert_false(view_are_special(&changes, audience_node("a")));
     change.kind = &notice_kind;

@@ -68,7 +68,6 @@ static struct line *finish(struct str *s, bool is_part)
     if (text)
         l = is_part ? line_new_part(text, len) : line_new(text, len);
     free(text);
-    str_deinit(s);
     return l;
 }
 
@@ -262,16 +261,13 @@ char *view_snapshot_text(const struct model_node *self)
 {
     struct view_parts parts;
     struct str s = STR_NULL;
-    char *text;
 
     if (!view_snapshot(self, &parts))
         return NULL;
     for (size_t i = 0; i < parts.n; i++)
         str_add_bytes(&s, parts.items[i]->text, parts.items[i]->len - (i + 1 == parts.n));
     view_parts_deinit(&parts);
-    text = str_take(&s, NULL);
-    str_deinit(&s);
-    return text;
+    return str_take(&s, NULL);
 }
 
 char *view_introduction_text(const struct model_node *self)
@@ -279,7 +275,6 @@ char *view_introduction_text(const struct model_node *self)
     struct str s = STR_NULL;
     const struct model_node *hub;
     struct line *head;
-    char *text;
 
     if (!list_is_empty(&self->edges))
         return view_snapshot_text(self);
@@ -294,9 +289,7 @@ char *view_introduction_text(const struct model_node *self)
         add_line(&s, node_text(hub));
     }
     str_add(&s, END_OF_NODES);
-    text = str_take(&s, NULL);
-    str_deinit(&s);
-    return text;
+    return str_take(&s, NULL);
 }
 
 /* One block of memory: the pointers, and behind them the objects, which own nothing. */

@@ -2,11 +2,15 @@
 #include "test/support/failing_store.h"
 
 static enum store_job_kind failing;
+static unsigned n_spared;
 static const struct store_ops *usual; /* NULL: it does what it is asked */
 
 static void submit(struct store *s, struct store_job *job)
 {
-    if (job->kind != failing) {
+    bool is_spared = job->kind == failing && n_spared > 0;
+
+    n_spared -= is_spared;
+    if (job->kind != failing || is_spared) {
         usual->submit(s, job);
         return;
     }
@@ -20,10 +24,16 @@ void failing_store_begin(struct store *s, enum store_job_kind kind)
 
     failing_store_end(s);
     failing = kind;
+    n_spared = 0;
     usual = s->ops;
     ops = *usual;
     ops.submit = submit;
     s->ops = &ops;
+}
+
+void failing_store_spare(unsigned n)
+{
+    n_spared = n;
 }
 
 void failing_store_end(struct store *s)

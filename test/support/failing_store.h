@@ -16,6 +16,9 @@
 /** failing_store_begin() - from now on jobs of that kind fail, and of that kind only. */
 void failing_store_begin(struct store *s, enum store_job_kind kind);
 
+/** failing_store_spare() - so many of them are done yet, before they begin to fail. */
+void failing_store_spare(unsigned n);
+
 /** failing_store_end() - none fails any more. */
 void failing_store_end(struct store *s);
 

@@ -156,6 +156,16 @@ static void test_a_store_that_fails(void **state)
     assert_int_equal(ended, FAILING_STORE_R);
     assert_string_equal(err_text(&why), FAILING_STORE_WORDS);
     assert_string_equal(days, "");
+    /* What was read until then is forgotten. */
+    put_many(1, 1500);
+    failing_store_begin(store(), STORE_JOB_LIST);
+    failing_store_spare(1);
+    assert_int_equal(ask(1, &e), 0);
+    store_wait(store());
+    failing_store_end(store());
+    assert_int_equal(n_ends, 1);
+    assert_int_equal(ended, FAILING_STORE_R);
+    assert_string_equal(days, "+0:a>b=1 ");
     /* It accepts nothing: then there is no end either. */
     failing_store_set_full(store(), true);
     assert_int_equal(ask(0, &e), -EAGAIN);

@@ -21,6 +21,7 @@
 #include "os/log.h"
 #include "store/store.h"
 #include "test/support/captured_log.h"
+#include "test/support/failing_store.h"
 #include "test/support/sample_hub.h"
 #include "test/support/store_now.h"
 
@@ -199,6 +200,33 @@ static void test_what_is_left_of_a_node_is_deleted(void **state)
     assert_int_equal(count_records("edge/default/bb--cc"), 1);
 }
 
+/* Where it cannot be deleted that is said. */
+static void test_what_is_left_of_a_node_stays(void **state)
+{
+    struct store_op op = {
+        .kind = STORE_OP_DELETE, .key = "node/default/bb", .expect = STORE_EXPECT_ANY};
+    struct captured_log log;
+
+    sample_hub_add_node(&s, "aa");
+    sample_hub_add_node(&s, "bb");
+    log_init("hub", LOG_LEVEL_WARNING);
+    log = captured_log_begin();
+    failing_store_begin(s.hub->store, STORE_JOB_COMMIT);
+    failing_store_spare(1);
+    put("node/default/aa", NULL);
+    failing_store_end(s.hub->store);
+    captured_log_end(&log,
+        "warning: hub: what was known about a removed node stays in the store: no space left\n");
+    log = captured_log_begin();
+    assert_int_equal(store_commit(s.hub->store, &op, 1, s.now, NULL, NULL, NULL), 0);
+    failing_store_set_full(s.hub->store, true);
+    store_dispatch(s.hub->store);
+    failing_store_set_full(s.hub->store, false);
+    captured_log_end(&log, "warning: hub: \"report/default/bb\" stays in the store: the store is "
+                           "behind: 4096 requests "
+                           "wait for it, as many as may; try again\n");
+}
+
 /* An administrator has removed this hub from the network, at another hub. */
 static void test_the_hubs_own_node_is_removed(void **state)
 {
@@ -357,6 +385,30 @@ static void test_a_network_of_another_name(void **state)
     assert_false(list_is_empty(&s.hub->model.removed));
 }
 
+static size_t count_events(const char *network)
+{
+    json_t *list = edge_events_encode(&s.hub->reports.events, network);
+    size_t n = json_array_size(list);
+
+    json_decref(list);
+    return n;
+}
+
+/* What has happened in a network is forgotten with it. */
+static void test_events_go_with_their_network(void **state)
+{
+    static const char *const names[] = {"default", "second"};
+
+    make_network("second");
+    s.hub->changes.events = &s.hub->reports.events;
+    for (unsigned i = 0; i < 2; i++)
+        edge_events_add(s.hub->changes.events,
+            &(struct edge_event){.network = names[i], .object = "aa", .text = "it failed"});
+    assert_int_equal(ask("DELETE", "/v1/networks/second", NULL), 204);
+    assert_int_equal(count_events("second"), 0);
+    assert_int_equal(count_events("default"), 1);
+}
+
 static void test_nodes_are_told_that_their_network_goes(void **state)
 {
     sample_hub_add_node(&s, "aa");
@@ -379,6 +431,7 @@ int main(void)
         TEST(test_a_node_with_another_key),
         TEST(test_a_removed_node_is_told),
         TEST(test_what_is_left_of_a_node_is_deleted),
+        TEST(test_what_is_left_of_a_node_stays),
         TEST(test_the_hubs_own_node_is_removed),
         TEST(test_another_node_is_removed),
         TEST(test_a_node_that_comes_is_told_to_others),
@@ -389,6 +442,7 @@ int main(void)
         TEST(test_a_removed_network_is_kept_for_a_while),
         TEST(test_a_network_of_the_same_name),
         TEST(test_a_network_of_another_name),
+        TEST(test_events_go_with_their_network),
         TEST(test_nodes_are_told_that_their_network_goes),
     };
 

@@ -17,6 +17,8 @@
 #include "base/text.h"
 #include "hub/handlers/handlers.h"
 #include "hub/model/proof.h"
+#include "os/clock.h"
+#include "store/store.h"
 #include "test/support/sample_hub.h"
 #include "wire/stream.h"
 
@@ -285,6 +287,47 @@ static void test_reports(void **state)
         "report 4 does not follow the last one that came");
 }
 
+/* What it has moved is kept. */
+static void test_a_report_of_what_was_moved(void **state)
+{
+    char body[256];
+    char day[TRAFFIC_DAY_TEXT_MAX];
+
+    sample_hub_add_node(&hub, "a");
+    (void)snprintf(body, sizeof(body),
+        "{\"traffic\":{\"day\":\"%s\",\"meter\":7,\"flows\":[{\"peer\":\"hub\",\"path\":\"lan\","
+        "\"sent\":1,\"received\":2}]}}",
+        traffic_day_format(traffic_day(clock_wall_s()), day));
+    ask(API_ACCESS_OVERLAY, "a", "PUT", "/v1/status", body, 204, NULL);
+    assert_int_equal(hub.hub->traffic.entries.n, 1);
+    assert_int_equal(hub.hub->traffic.n_left_out, 0);
+    ask(API_ACCESS_OVERLAY, "a", "PUT", "/v1/status", "{}", 204, NULL);
+    assert_int_equal(hub.hub->traffic.entries.n, 1);
+}
+
+/* The log tells once that a node runs twice, and each of the two is told. */
+static void test_a_node_that_was_copied(void **state)
+{
+    static const char *const runs[] = {
+        "{\"run\":5,\"number\":1,\"begins\":true}", "{\"run\":6,\"number\":1,\"begins\":true}"};
+
+    sample_hub_add_node(&hub, "a");
+    for (unsigned i = 0; i < 3; i++) {
+        hub.now += NSEC_PER_SEC;
+        ask(API_ACCESS_OVERLAY, "a", "PUT", "/v1/status", runs[i % 2], 200, "{\"number\":1}");
+    }
+    store_wait(hub.hub->store);
+    ask_admin("GET", "/v1/audit?limit=1", NULL, 200, "\"operation\":\"create\"");
+    for (unsigned i = 0; i < 2; i++) {
+        hub.now += NSEC_PER_SEC;
+        ask(API_ACCESS_OVERLAY, "a", "PUT", "/v1/status", runs[(i + 1) % 2], 200, "\"copy\":");
+    }
+    store_wait(hub.hub->store);
+    ask_admin("GET", "/v1/audit?limit=1", NULL, 200, "\"object\":\"node/default/a\"");
+    ask_admin("GET", "/v1/audit?limit=1", NULL, 200, "\"operation\":\"copy\"");
+    ask_admin("GET", "/v1/audit?limit=2", NULL, 200, "\"operation\":\"create\"");
+}
+
 /* Who is no member, and who proves nothing. */
 static void test_who_is_no_member(void **state)
 {
@@ -366,6 +409,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_uses_are_given_back_so_often, begin, end),
         cmocka_unit_test_setup_teardown(test_a_watch_goes_on, begin, end),
         cmocka_unit_test_setup_teardown(test_reports, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_report_of_what_was_moved, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_node_that_was_copied, begin, end),
         cmocka_unit_test_setup_teardown(test_who_is_no_member, begin, end),
         cmocka_unit_test_setup_teardown(test_no_stream_without_a_proof, begin, end),
     };

@@ -397,6 +397,7 @@ static void test_metrics_of_a_network(void **state)
     a->counts = (struct reported_counts){.alarms = 1, .fallen = 2, .failing = 3, .unreached = 4};
     b->counts =
         (struct reported_counts){.alarms = 10, .fallen = 20, .failing = 30, .unreached = 40};
+    a->heard.report.error = strdup("no tun");
     a->counts.by_path[PATH_KIND_RELAY] = 5;
     b->counts.by_path[PATH_KIND_RELAY] = 6;
     b->was_unapplied = true;
@@ -405,7 +406,7 @@ static void test_metrics_of_a_network(void **state)
     tellers_network()->sent_bytes[PATH_KIND_RELAY] = 78;
     expect_metric("weft_nodes{network=\"default\"} 3");
     expect_metric("weft_agents{network=\"default\"} 2");
-    expect_metric("weft_agents_failing{network=\"default\"} 0");
+    expect_metric("weft_agents_failing{network=\"default\"} 1");
     expect_metric("weft_agents_never_applied{network=\"default\"} 1");
     expect_metric("weft_agents_silent{network=\"default\"} 2");
     expect_metric("weft_path_alarms{network=\"default\"} 11");
@@ -432,6 +433,15 @@ static void test_metrics_of_a_budget(void **state)
 static void test_metrics_of_the_hub(void **state)
 {
     struct hub *hub = tellers_hub.hub;
+    static const char *const none[] = {"weft_api_connections_total",
+        "weft_api_connections_refused_total", "weft_api_connections_cut_total",
+        "weft_api_requests_total", "weft_api_connections", "weft_store_refuses",
+        "weft_store_commits_refused_total", "weft_store_behind_seconds", "weft_store_relists_total",
+        "weft_damaged_records", "weft_rendezvous_jobs", "weft_rendezvous_connections",
+        "weft_rendezvous_store_requests_total", "weft_rendezvous_etcd_requests_total",
+        "weft_rendezvous_hung_up_total", "weft_rendezvous_accepts_deferred_total",
+        "weft_rendezvous_unsaved", "weft_rendezvous_commits_total",
+        "weft_rendezvous_commits_failed_total", "weft_rendezvous_restarts_total"};
     static struct resource_counts shown;
     char line[128];
 
@@ -455,13 +465,18 @@ static void test_metrics_of_the_hub(void **state)
     expect_metric("weft_stream_bytes_total{direction=\"tx\"} 10");
     expect_metric("weft_streams 0");
     expect_metric("weft_watches 0");
-    expect_metric("weft_api_connections 0");
-    expect_metric("weft_store_refuses 0");
-    expect_metric("weft_store_behind_seconds 0");
-    expect_metric("weft_store_relists_total 0");
-    expect_metric("weft_damaged_records 0");
-    expect_metric("weft_rendezvous_jobs 0");
-    expect_metric("weft_rendezvous_restarts_total 0");
+    for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++) {
+        (void)snprintf(line, sizeof(line), "%s 0", none[i]);
+        expect_metric(line);
+    }
+    hub->store->refused_since = 1;
+    hub->store->n_refused = 17;
+    expect_metric("weft_store_refuses 1");
+    expect_metric("weft_store_commits_refused_total 17");
+    hub->store->refused_since = 0;
+    hub->reports.events.counts[EDGE_EVENT_SILENT] = 18;
+    expect_metric("weft_edge_events_total{type=\"AgentSilent\"} 18");
+    expect_metric("weft_edge_events_total{type=\"NodeCopiedNoMore\"} 0");
     (void)snprintf(line, sizeof(line), "weft_store_revision %llu",
         (unsigned long long)store_revision(hub->store));
     expect_metric(line);

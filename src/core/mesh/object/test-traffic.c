@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "mesh/object/traffic.h"
 
 static void test_days(void **state)
@@ -45,15 +46,21 @@ static void test_no_days(void **state)
 {
     static const char *const cases[] = {"", "2026-11-31", "2023-02-29", "2026-13-01", "2026-00-01",
         "2026-01-00", "1969-12-31", "10000-01-1", "2026-11.23", "2026.11-23", "/026-11-23",
-        ":026-11-23", "2026-11-233", "2026-1-01", "20261101", "2026-11-2x", "today"};
+        ":026-11-23", "2026-11-233", "2026-1-01", "20261101", "2026-11-2x", "2026-0:-01",
+        "202/-11-23", "\x7f\x7f\x7f\x7f-11-23", "2026-11-\x80\x80",
+        "\xff\xff\xff\xff-\xff\xff-\xff\xff", "today"};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct err e = ERR_NULL;
         int32_t day = 7;
+        char says[80];
 
         assert_int_equal(traffic_day_parse(&day, cases[i], &e), -EINVAL);
         assert_int_equal(day, 7);
-        assert_non_null(strstr(e.text, "is no day such as 2026-11-23"));
+        (void)snprintf(
+            says, sizeof(says), "\"%s\" is no day such as 2026-11-23, from 1970 to 9999", cases[i]);
+        text_make_plain(says, '?');
+        assert_string_equal(e.text, says);
     }
 }
 

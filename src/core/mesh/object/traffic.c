@@ -64,24 +64,22 @@ static int32_t digits(const char *text, unsigned n)
     int32_t value = 0;
 
     for (unsigned i = 0; i < n; i++)
-        value = text[i] >= '0' && text[i] <= '9' && value >= 0 ? 10 * value + (text[i] - '0') : -1;
+        value = 10 * value + (text[i] - '0');
     return value;
 }
 
 int traffic_day_parse(int32_t *ret, const char *text, struct err *e)
 {
-    bool has_shape = strlen(text) == 10 && text[4] == '-' && text[7] == '-';
-    int32_t year = has_shape ? digits(text, 4) : -1;
-    int32_t month = has_shape ? digits(text + 5, 2) : -1;
-    int32_t of_month = has_shape ? digits(text + 8, 2) : -1;
+    int32_t day = strlen(text) == 10
+                      ? day_of_date(digits(text, 4), digits(text + 5, 2), digits(text + 8, 2))
+                      : -1;
     char again[TRAFFIC_DAY_TEXT_MAX];
 
-    /* A day that the month does not have comes back as another one. */
-    if (year < 1970 || month < 1 || of_month < 1 ||
-        strcmp(traffic_day_format(day_of_date(year, month, of_month), again), text) != 0)
+    /* What is no date comes back as another one. */
+    if (day < 0 || strcmp(traffic_day_format(day, again), text) != 0)
         return err_set(
             e, -EINVAL, "\"%.20s\" is no day such as 2026-11-23, from 1970 to 9999", text);
-    *ret = day_of_date(year, month, of_month);
+    *ret = day;
     return 0;
 }
 

@@ -130,7 +130,8 @@ static struct path *find_tag(const struct paths *p, const struct path_tag *tag)
     return NULL;
 }
 
-static int add_path(struct paths *p, const struct path_peer *peer, struct path **ret, nsec_t now)
+/* What path__use_relay() sets anew is not set here. */
+static int add_path(struct paths *p, const struct path_peer *peer, struct path **ret)
 {
     struct path *pp = calloc(1, sizeof(*pp));
     uint64_t phase = 0;
@@ -149,9 +150,7 @@ static int add_path(struct paths *p, const struct path_peer *peer, struct path *
     for (unsigned i = 0; i < sizeof(pp->keys.send_tag.b); i++)
         phase = phase * 257 + (uint64_t)(pp->keys.send_tag.b[i] ^ pp->keys.receive_tag.b[i]);
     pp->slot.phase = (nsec_t)(phase % (uint64_t)(3600 * NSEC_PER_SEC));
-    pp->choice.since = now;
-    pp->choice.choose_at = pp->slot.next_at = pp->choice.alarm_at = pp->relay.move_at = NSEC_NEVER;
-    pp->checks.round.next_at = pp->liveness.next_at = NSEC_NEVER;
+    pp->checks.round.next_at = NSEC_NEVER;
     /* Room for its deadline is reserved now, so that arming it later cannot fail. */
     if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
         htab_add(&p->by_key, &pp->by_key, path_key_hash(p, &peer->key)) < 0)
@@ -188,17 +187,15 @@ int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
 {
     struct path *pp = find_path(p, &peer->key);
     bool is_new = !pp;
-    int r;
+    int r = is_new ? add_path(p, peer, &pp) : 0;
+    bool is_same;
 
-    if (is_new) {
-        r = add_path(p, peer, &pp, now);
-        if (r < 0)
-            return r;
-    } else if (pp->peer.policy == peer->policy) {
-        pp->peer = *peer;
-        return 0;
-    }
+    if (r < 0)
+        return r;
+    is_same = !is_new && pp->peer.policy == peer->policy;
     pp->peer = *peer;
+    if (is_same)
+        return 0;
     if (peer->policy != PATH_POLICY_DIRECT)
         path__end_alarm(pp, "it may be relayed now");
     if (!path__wants_direct(pp)) {

@@ -106,7 +106,7 @@ static bool agrees_at(const struct aead_algorithm *alg, size_t len)
     return !aead_open_once(alg, &key, &nonce, ad, sizeof(ad), b, len + AEAD_TAG_SIZE);
 }
 
-static bool is_correct(const struct aead_algorithm *alg)
+bool aead__is_correct(const struct aead_algorithm *alg)
 {
     /* Around the strides of the vector code: 64, 128, 256, 320, 512 bytes and a full packet. */
     static const size_t lens[] = {0, 1, 15, 63, 64, 65, 127, 129, 255, 257, 320, 513, 1420, 2048};
@@ -130,7 +130,7 @@ const struct aead_algorithm *aead_best(enum aead_cipher cipher, const char *back
 
         if (alg->cipher != cipher || (backend && strcmp(alg->backend, backend) != 0))
             continue;
-        if (alg->is_available() && is_correct(alg))
+        if (alg->is_available() && aead__is_correct(alg))
             return alg;
     }
     return NULL;

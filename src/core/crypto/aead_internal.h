@@ -21,6 +21,9 @@ extern const struct aead_algorithm aead__avx512_chacha20poly1305;
 extern const struct aead_algorithm aead__avx2_chacha20poly1305;
 #endif
 
+/** aead__is_correct() - does it compute what it should? For aead.c and its test only. */
+bool aead__is_correct(const struct aead_algorithm *alg);
+
 /*
  * Our own ChaCha20-Poly1305 (RFC 8439), made for packets.
  *

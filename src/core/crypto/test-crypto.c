@@ -3,95 +3,23 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <limits.h>
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 
-#include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "crypto/aead.h"
+#include "crypto/aead_internal.h"
 #include "crypto/hash.h"
-#include "crypto/x25519.h"
 #include "test/vectors/vectors.h"
 
 #define TEXT_MAX 2100
-
-static void test_x25519(void **state)
-{
-    struct vectors v;
-    unsigned n = 0;
-
-    vectors_open(&v, "rfc.txt");
-    while (vectors_next(&v)) {
-        struct x25519_secret secret;
-        struct x25519_public point;
-        struct x25519_shared expected;
-        struct x25519_shared shared;
-
-        if (!vectors_has(&v, "scalar"))
-            continue;
-        n++;
-        vectors_exact(&v, "scalar", secret.b, sizeof(secret.b));
-        vectors_exact(&v, "point", point.b, sizeof(point.b));
-        vectors_exact(&v, "shared", expected.b, sizeof(expected.b));
-        assert_true(x25519_dh(&secret, &point, &shared));
-        assert_memory_equal(&shared, &expected, sizeof(shared));
-        if (vectors_has(&v, "public")) {
-            vectors_exact(&v, "public", expected.b, sizeof(expected.b));
-            assert_true(x25519_derive_public(&secret, &point));
-            assert_memory_equal(&point, &expected, sizeof(point));
-        }
-    }
-    assert_int_equal(n, 3);
-    vectors_close(&v);
-}
-
-/* The same by the way that libcrypto wants to be called. */
-static void evp_dh(const struct x25519_secret *secret, const struct x25519_public *public,
-    struct x25519_shared *ret)
-{
-    EVP_PKEY *ours =
-        EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, secret->b, sizeof(secret->b));
-    EVP_PKEY *theirs =
-        EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, public->b, sizeof(public->b));
-    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(ours, NULL);
-    size_t len = sizeof(ret->b);
-
-    assert_int_equal(EVP_PKEY_derive_init(ctx), 1);
-    assert_int_equal(EVP_PKEY_derive_set_peer(ctx, theirs), 1);
-    assert_int_equal(EVP_PKEY_derive(ctx, ret->b, &len), 1);
-    EVP_PKEY_CTX_free(ctx);
-    EVP_PKEY_free(theirs);
-    EVP_PKEY_free(ours);
-}
-
-/* Secrets and points of any bits: libcrypto called directly, and the base point's table. */
-static void test_x25519_random(void **state)
-{
-    uint64_t seed = 7748;
-    struct rng rng = rng_seeded(&seed);
-
-    for (unsigned round = 0; round < 200; round++) {
-        struct x25519_shared shared = {{0}}, expected = {{0}};
-        struct x25519_public point, public;
-        struct x25519_secret secret;
-
-        rng_fill(&rng, &secret, sizeof(secret));
-        rng_fill(&rng, &point, sizeof(point));
-        assert_true(x25519_dh(&secret, &point, &shared));
-        evp_dh(&secret, &point, &expected);
-        assert_memory_equal(&shared, &expected, sizeof(shared));
-        assert_true(x25519__ladder(&secret, &point));
-        assert_true(x25519_derive_public(&secret, &public));
-        assert_memory_equal(&public, &point, sizeof(public));
-        if (x25519__has_table()) {
-            x25519__table(&secret, &public);
-            assert_memory_equal(&public, &point, sizeof(public));
-        }
-    }
-}
 
 /* Our hash against libcrypto's, at every length around its blocks and in every split. */
 static void test_blake2s_splits(void **state)
@@ -112,67 +40,6 @@ static void test_blake2s_splits(void **state)
         }
     }
     EVP_MD_free(md);
-}
-
-/* RFC 7748 section 6.1: points of small order give zeroes, whatever the secret. */
-static void test_x25519_small_order(void **state)
-{
-    static const char *const points[] = {
-        "0000000000000000000000000000000000000000000000000000000000000000",
-        "0100000000000000000000000000000000000000000000000000000000000000",
-        "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
-        "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
-        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-        "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-    };
-    uint64_t seed = 7;
-    struct rng rng = rng_seeded(&seed);
-
-    for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
-        struct x25519_secret secret;
-        struct x25519_public point;
-        struct x25519_shared shared = {{[0] = 0x5a}};
-
-        x25519_secret_make(&secret, &rng);
-        assert_true(x25519_public_parse_hex(&point, points[i]));
-        assert_false(x25519_dh(&secret, &point, &shared));
-        assert_int_equal(shared.b[0], 0x5a);
-        assert_false(x25519_public_can_be(&point));
-        point.b[31] |= 0x80;
-        assert_false(x25519_public_can_be(&point));
-        /* A key has one spelling. */
-        assert_true(x25519_derive_public(&secret, &point));
-        assert_true(x25519_public_can_be(&point));
-        point.b[31] |= 0x80;
-        assert_false(x25519_public_can_be(&point));
-    }
-}
-
-static void test_key_text(void **state)
-{
-    static const char text[] = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
-    static const char *const bad[] = {"", "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo",
-        "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo==",
-        "hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo=",
-        "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo= "};
-    struct x25519_public key;
-    struct x25519_public again;
-    struct x25519_secret secret;
-    char base64[X25519_BASE64_MAX];
-    char hex[X25519_HEX_MAX];
-    struct err e = ERR_NULL;
-
-    assert_int_equal(x25519_public_parse(&key, text, &e), 0);
-    assert_string_equal(x25519_public_format(&key, base64), text);
-    assert_true(x25519_public_parse_hex(&again, x25519_public_format_hex(&key, hex)));
-    assert_true(x25519_public_equal(&key, &again));
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        assert_true(x25519_public_parse(&key, bad[i], &e) < 0);
-        assert_true(x25519_secret_parse(&secret, bad[i], &e) < 0);
-        /* A private key never shows up in an error. */
-        assert_null(strstr(e.text, "hSDw"));
-    }
 }
 
 static void test_blake2s(void **state)
@@ -217,6 +84,36 @@ static void test_blake2s_keyed(void **state)
     assert_memory_equal(mac.b, first, sizeof(first));
     blake2s_mac32(bytes, 32, bytes, 100, bytes + 100, sizeof(bytes) - 100, &mac);
     assert_memory_equal(mac.b, last, sizeof(last));
+}
+
+/* Keyed hashes of both sizes against libcrypto's, for keys and texts of many lengths. */
+static void test_macs(void **state)
+{
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, "BLAKE2SMAC", NULL);
+    EVP_MAC_CTX *ctx = EVP_MAC_CTX_new(mac);
+    uint8_t text[150];
+    uint64_t seed = 7693;
+    struct rng rng = rng_seeded(&seed);
+
+    rng_fill(&rng, text, sizeof(text));
+    for (size_t key_len = 1; key_len <= 32; key_len++)
+        for (size_t len = 0; len <= sizeof(text); len += 1 + len / 20)
+            for (size_t size = 16; size <= 32; size += 16) {
+                OSSL_PARAM params[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size),
+                    OSSL_PARAM_construct_end()};
+                struct blake2s_digest expected = {{0}}, whole = {{0}};
+                struct blake2s_mac half;
+                size_t n;
+
+                assert_int_equal(EVP_MAC_init(ctx, text, key_len, params), 1);
+                assert_int_equal(EVP_MAC_update(ctx, text, len), 1);
+                assert_int_equal(EVP_MAC_final(ctx, expected.b, &n, size), 1);
+                blake2s_mac16(text, key_len, text, len / 3, text + len / 3, len - len / 3, &half);
+                blake2s_mac32(text, key_len, text, len / 3, text + len / 3, len - len / 3, &whole);
+                assert_memory_equal(expected.b, size == 16 ? half.b : whole.b, size);
+            }
+    EVP_MAC_CTX_free(ctx);
+    EVP_MAC_free(mac);
 }
 
 /* Seals and opens one vector, then changes one bit at each end. */
@@ -345,6 +242,153 @@ static void test_aead_all_lengths(void **state)
     }
 }
 
+/* Fastest first, of each cipher; OpenSSL's, which is always there, last. */
+static void test_the_table_of_back_ends(void **state)
+{
+    static const char *const rows[] = {
+#if defined(__x86_64__)
+        "chacha20poly1305 of avx512",
+#endif
+        "chacha20poly1305 of boringssl",
+#if defined(__x86_64__)
+        "chacha20poly1305 of avx2",
+#endif
+        "chacha20poly1305 of openssl",
+        "aes256gcm of ipsec-mb",
+        "aes256gcm of boringssl",
+        "aes256gcm of openssl"
+    };
+    const size_t n = sizeof(rows) / sizeof(*rows);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct aead_algorithm *alg = aead_each(i);
+        char row[64];
+
+        assert_non_null(alg);
+        (void)snprintf(row, sizeof(row), "%s of %s", alg->name, alg->backend);
+        assert_string_equal(row, rows[i]);
+        assert_string_equal(aead_cipher_names[alg->cipher], alg->name);
+        /* There is nothing to release. */
+        alg->ctx_free(NULL);
+    }
+    assert_null(aead_each(n));
+    assert_null(aead_each(n + 1));
+}
+
+/* Which lengths, texts and contexts a back end made of OpenSSL's gets wrong. */
+static struct {
+    bool has_no_memory;
+    size_t wrong_len;  /* seals a text of that length wrongly, but opens it; SIZE_MAX: none */
+    size_t closed_len; /* does not open a text of that length */
+    size_t open_len;   /* opens whatever is of that length */
+} faulty;
+
+static void *faulty_new(void)
+{
+    return faulty.has_no_memory ? NULL : aead_reference(AEAD_CIPHER_CHACHA20POLY1305)->ctx_new();
+}
+
+static bool faulty_seal(void *ctx, const struct aead_nonce *nonce, const void *ad, size_t ad_len,
+    uint8_t *buf, size_t len)
+{
+    bool ok = aead_reference(AEAD_CIPHER_CHACHA20POLY1305)->seal(ctx, nonce, ad, ad_len, buf, len);
+
+    buf[len + AEAD_TAG_SIZE - 1] ^= len == faulty.wrong_len;
+    return ok;
+}
+
+static bool faulty_open(void *ctx, const struct aead_nonce *nonce, const void *ad, size_t ad_len,
+    uint8_t *buf, size_t len)
+{
+    size_t text_len = len - AEAD_TAG_SIZE;
+
+    buf[len - 1] ^= text_len == faulty.wrong_len;
+    if (text_len == faulty.closed_len)
+        return false;
+    return aead_reference(AEAD_CIPHER_CHACHA20POLY1305)->open(ctx, nonce, ad, ad_len, buf, len) ||
+           text_len == faulty.open_len;
+}
+
+/* What one that is wrong at one length does at it is enough for it not to be used. */
+static void test_a_back_end_that_computes_wrongly(void **state)
+{
+    /* Of the known answer, and of the lengths around the strides of vector code. */
+    static const size_t lens[] = {16, 0, 1, 65, 257, 1420, 2048};
+    struct aead_algorithm alg = *aead_reference(AEAD_CIPHER_CHACHA20POLY1305);
+
+    assert_true(aead__is_correct(&alg));
+    alg.ctx_new = faulty_new;
+    alg.seal = faulty_seal;
+    alg.open = faulty_open;
+    faulty.wrong_len = faulty.closed_len = faulty.open_len = SIZE_MAX;
+    assert_true(aead__is_correct(&alg));
+    for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+        faulty.wrong_len = lens[i];
+        assert_false(aead__is_correct(&alg));
+        faulty.wrong_len = SIZE_MAX;
+        /* The known answer is not opened again. */
+        faulty.closed_len = lens[i];
+        assert_int_equal(aead__is_correct(&alg), lens[i] == 16);
+        faulty.closed_len = SIZE_MAX;
+        faulty.open_len = lens[i];
+        assert_int_equal(aead__is_correct(&alg), lens[i] == 16);
+        faulty.open_len = SIZE_MAX;
+    }
+    faulty.has_no_memory = true;
+    assert_false(aead__is_correct(&alg));
+    faulty.has_no_memory = false;
+    alg.cipher = AEAD_CIPHER_AES256GCM;
+    assert_false(aead__is_correct(&alg));
+}
+
+/* A context that was cleared has no key: what it seals is what one of zeroes does. */
+static void test_a_cleared_context(void **state)
+{
+    static const char *const backends[] = {"openssl", "avx2", "avx512"};
+    static const struct aead_key zero, key = {{1, 2, 3}};
+    struct aead_nonce nonce = aead_nonce_make(0);
+    const struct aead_algorithm *alg;
+
+    for (size_t i = 0; (alg = aead_each(i)); i++) {
+        uint8_t expected[AEAD_TAG_SIZE], tag[AEAD_TAG_SIZE];
+        bool is_known = false;
+        void *ctx;
+
+        for (size_t k = 0; k < sizeof(backends) / sizeof(*backends); k++)
+            is_known |= strcmp(alg->backend, backends[k]) == 0;
+        if (!is_known || !alg->is_available())
+            continue;
+        assert_true(aead_seal_once(alg, &zero, &nonce, NULL, 0, expected, 0));
+        ctx = alg->ctx_new();
+        assert_non_null(ctx);
+        assert_true(alg->ctx_set_key(ctx, &key));
+        assert_true(alg->seal(ctx, &nonce, NULL, 0, tag, 0));
+        assert_memory_not_equal(tag, expected, sizeof(tag));
+        alg->ctx_clear_key(ctx);
+        assert_true(alg->seal(ctx, &nonce, NULL, 0, tag, 0));
+        assert_memory_equal(tag, expected, sizeof(tag));
+        alg->ctx_free(ctx);
+    }
+}
+
+/* libcrypto counts in int: what is more is refused, and not read. */
+static void test_lengths_beyond_an_int(void **state)
+{
+    static const struct aead_key key;
+    struct aead_nonce nonce = aead_nonce_make(0);
+    const size_t more = (size_t)INT_MAX + 1;
+    uint8_t buf[64] = {0};
+
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
+        const struct aead_algorithm *alg = aead_reference((enum aead_cipher)c);
+
+        assert_false(aead_seal_once(alg, &key, &nonce, buf, more, buf, 0));
+        assert_false(aead_seal_once(alg, &key, &nonce, buf, 0, buf, more));
+        assert_false(aead_open_once(alg, &key, &nonce, buf, more, buf, AEAD_TAG_SIZE));
+        assert_false(aead_open_once(alg, &key, &nonce, buf, 0, buf, more));
+    }
+}
+
 static void test_aead_best(void **state)
 {
     for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
@@ -353,11 +397,13 @@ static void test_aead_best(void **state)
         assert_non_null(alg);
         assert_int_equal(alg->cipher, c);
         assert_string_equal(alg->name, aead_cipher_names[c]);
+        assert_true(alg->is_available());
         assert_ptr_equal(
             aead_best((enum aead_cipher)c, "openssl"), aead_reference((enum aead_cipher)c));
         assert_null(aead_best((enum aead_cipher)c, "no such"));
         assert_int_equal(aead_cipher_parse(alg->name, strlen(alg->name)), c);
         assert_int_equal(aead_cipher_parse(alg->name, strlen(alg->name) - 1), AEAD_CIPHER_N);
+        assert_int_equal(aead_cipher_parse(alg->name, strlen(alg->name) + 1), AEAD_CIPHER_N);
     }
 }
 
@@ -636,15 +682,16 @@ static void test_hkdf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_x25519),
-        cmocka_unit_test(test_x25519_random),
-        cmocka_unit_test(test_x25519_small_order),
-        cmocka_unit_test(test_key_text),
         cmocka_unit_test(test_blake2s),
         cmocka_unit_test(test_blake2s_keyed),
+        cmocka_unit_test(test_macs),
         cmocka_unit_test(test_blake2s_splits),
         cmocka_unit_test(test_aead_vectors),
         cmocka_unit_test(test_aead_all_lengths),
+        cmocka_unit_test(test_the_table_of_back_ends),
+        cmocka_unit_test(test_a_back_end_that_computes_wrongly),
+        cmocka_unit_test(test_a_cleared_context),
+        cmocka_unit_test(test_lengths_beyond_an_int),
         cmocka_unit_test(test_aead_best),
         cmocka_unit_test(test_aead_speed),
         cmocka_unit_test(test_aead_lane),

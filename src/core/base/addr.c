@@ -139,6 +139,7 @@ int endpoint_parse(struct endpoint *ret, const char *text, struct err *e)
     struct endpoint ep = {0};
     char host[IP_ADDR_TEXT_MAX + 12];
     const char *colon = strrchr(text, ':');
+    const char *from = text;
     size_t len;
     uint64_t port;
     int r;
@@ -147,7 +148,7 @@ int endpoint_parse(struct endpoint *ret, const char *text, struct err *e)
         return err_set(e, -EINVAL, "\"%.80s\" is not ADDRESS:PORT", text);
     len = (size_t)(colon - text);
     if (len >= 2 && text[0] == '[' && colon[-1] == ']') {
-        text++;
+        from++;
         len -= 2;
     } else if (memchr(text, ':', len)) {
         return err_set(
@@ -155,7 +156,7 @@ int endpoint_parse(struct endpoint *ret, const char *text, struct err *e)
     }
     if (len >= sizeof(host))
         return err_set(e, -EINVAL, "\"%.80s\" is not ADDRESS:PORT", text);
-    memcpy(host, text, len);
+    memcpy(host, from, len);
     host[len] = '\0';
     r = parse_scoped(&ep, host, e);
     if (r < 0)

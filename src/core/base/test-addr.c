@@ -56,6 +56,52 @@ static void test_endpoint(void **state)
     }
 }
 
+/* What a text is not, or which part of it is wrong. */
+static void test_what_is_said_of_a_wrong_address(void **state)
+{
+#define LONGEST "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255"
+    static const struct {
+        const char *endpoint; /* or else a prefix */
+        const char *prefix;
+        const char *says;
+    } cases[] = {
+        {"1.2.3.4", NULL, "\"1.2.3.4\" is not ADDRESS:PORT"},
+        {"[]:5", NULL, "\"\" is not an IPv4 or IPv6 address"},
+        {"[:5", NULL, "\"[\" is not an IPv4 or IPv6 address"},
+        {"(::1]:5", NULL, "\"(::1]:5\": an IPv6 address needs brackets, [ADDRESS]:PORT"},
+        {"[::1):5", NULL, "\"[::1):5\": an IPv6 address needs brackets, [ADDRESS]:PORT"},
+        {"fd00::1:51820", NULL,
+            "\"fd00::1:51820\": an IPv6 address needs brackets, [ADDRESS]:PORT"},
+        {"[fe80::1%x]:9", NULL, "interface index \"x\" is not a number from 0 to 4294967295"},
+        {"1.2.3.4:0", NULL, "port \"0\" is not a number from 1 to 65535"},
+        {"1.2.3.4:65536", NULL, "port \"65536\" is not a number from 1 to 65535"},
+        {"[" LONGEST "%42949672950]:5", NULL,
+            "interface index \"42949672950\" is not a number from 0 to 4294967295"},
+        {"[" LONGEST "%429496729500]:5", NULL,
+            "\"[" LONGEST "%429496729500]:5\" is not ADDRESS:PORT"},
+        {NULL, "10.0.0.0/33", "prefix length \"33\" is not a number from 0 to 32"},
+        {NULL, "fd00::/129", "prefix length \"129\" is not a number from 0 to 128"},
+        {NULL, "10.0.0.0/", "prefix length \"\" is not a number from 0 to 32"},
+        {NULL, "hub/8", "\"hub\" is not an IPv4 or IPv6 address"},
+        {NULL, LONGEST "/", "prefix length \"\" is not a number from 0 to 128"},
+        {NULL, LONGEST "0/8", "\"" LONGEST "0/8\" is not ADDRESS/LENGTH"},
+        {NULL, LONGEST "0", "\"" LONGEST "0\" is not ADDRESS/LENGTH"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct endpoint ep = {.port = 7};
+        struct ip_prefix p = {.len = 7};
+        struct err e = ERR_NULL;
+
+        assert_int_equal(cases[i].endpoint ? endpoint_parse(&ep, cases[i].endpoint, &e)
+                                           : ip_prefix_parse(&p, cases[i].prefix, &e),
+            -EINVAL);
+        assert_string_equal(e.text, cases[i].says);
+        assert_int_equal(ep.port, 7);
+        assert_int_equal(p.len, 7);
+    }
+}
+
 static struct ip_addr address(const char *text)
 {
     struct ip_addr a;
@@ -177,6 +223,31 @@ static void test_nth(void **state)
     assert_false(ip_prefix_nth(&p4, 4, &a));
     assert_true(ip_prefix_nth(&p6, 0x10001, &a));
     assert_string_equal(ip_addr_format(&a, buf), "fd00::1:1");
+    /* It begins where the prefix does, whichever address names it. */
+    p6 = prefix("fd00::1:2:3:ffff/120");
+    assert_int_equal(ip_prefix_size(&p6), 256);
+    assert_true(ip_prefix_nth(&p6, 255, &a));
+    assert_string_equal(ip_addr_format(&a, buf), "fd00::1:2:3:ffff");
+    assert_true(ip_prefix_nth(&p6, 0, &a));
+    assert_string_equal(ip_addr_format(&a, buf), "fd00::1:2:3:ff00");
+    assert_false(ip_prefix_nth(&p6, 256, &a));
+}
+
+/* Addresses in a prefix, as far as 64 bits count them. */
+static void test_size(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t size;
+    } cases[] = {{"10.0.0.1/32", 1}, {"10.0.0.0/8", 1 << 24}, {"0.0.0.0/0", UINT64_C(1) << 32},
+        {"fd00::1/128", 1}, {"fd00::/65", UINT64_C(1) << 63}, {"fd00::/64", UINT64_MAX},
+        {"::/0", UINT64_MAX}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct ip_prefix p = prefix(cases[i].text);
+
+        assert_true(ip_prefix_size(&p) == cases[i].size);
+    }
 }
 
 static void test_host_port(void **state)
@@ -268,11 +339,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_endpoint),
+        cmocka_unit_test(test_what_is_said_of_a_wrong_address),
         cmocka_unit_test(test_link_local),
         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_prefix_mask),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_nth),
+        cmocka_unit_test(test_size),
         cmocka_unit_test(test_host_port),
         cmocka_unit_test(test_host_without_port),
         cmocka_unit_test(test_characters_of_a_host),

@@ -36,7 +36,7 @@ int traffic_rate_parse(uint64_t *ret, const char *text, const char *what, struct
 
     if (r < 0)
         return r;
-    if (v == 0 || !traffic_rate_is_allowed(v))
+    if (!traffic_rate_is_allowed(v))
         return err_set(e, -EINVAL, "%s \"%s\" is not from 100kbit to 1000Gbit", what, text);
     *ret = v;
     return 0;

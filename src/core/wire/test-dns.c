@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -103,6 +104,15 @@ static void test_refused(void **state)
                 "c00c00010001",
             DNS_E_MALFORMED},
         /* 10: no class */ {HEADER "0000" NAME "0001", DNS_E_MALFORMED},
+        /* 11: an authority in it */
+        {"beef0100000100000001"
+         "0000" QUESTION,
+            DNS_E_MALFORMED},
+        /* 12: no bytes of a label */ {HEADER "0000", DNS_E_MALFORMED},
+        /* 13: a label of 64 */
+        {HEADER "0000"
+                "40",
+            DNS_E_MALFORMED},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -111,6 +121,66 @@ static void test_refused(void **state)
 
         print_message("case %zu\n", i + 1);
         assert_int_equal(dns_decode_query(&q, m.b, m.len), cases[i].e);
+    }
+}
+
+/* A name is in lower case, and a byte that is no letter of it is seen as a question mark. */
+static void test_letters(void **state)
+{
+    for (int c = 0; c < 256; c++) {
+        struct msg m = msg(HEADER "0000"
+                                  "01"
+                                  "2a"
+                                  "00"
+                                  "0001"
+                                  "0001");
+        char expected = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c > ' ' && c < 0x7f ? c : '?');
+        struct dns_query q;
+
+        m.b[DNS_HEADER_LEN + 1] = (uint8_t)c;
+        assert_int_equal(dns_decode_query(&q, m.b, m.len), 0);
+        assert_int_equal(q.name[0], c == '.' ? '?' : expected);
+        assert_int_equal(q.name[1], '\0');
+    }
+}
+
+/* What else a query says: how long an answer may be, and whether others may be asked. */
+static void test_what_follows_the_question(void **state)
+{
+    static const struct {
+        const char *flags;
+        const char *n_more;
+        const char *more;
+        bool has_edns;
+        uint16_t udp_len;
+    } cases[] = {
+        {"0100", "0000", "0000290400", false, 512},
+        {"0100", "0001", "0000290000", true, 512},
+        {"0100", "0001", "0000290200", true, 512},
+        {"0000", "0001", "0000290201", true, 513},
+        {"0100", "0001", "00002904cf", true, 1231},
+        {"0100", "0002", "00002904d0", true, 1232},
+        {"0100", "0001", "000029ffff", true, 1232},
+        {"0100", "0001", "0000280400", false, 512},
+        {"0100", "0001", "0100290400", false, 512},
+        {"0100", "0001", "00002904", false, 512},
+        {"0100", "0001", "", false, 512},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char hex[256];
+        struct dns_query q;
+        struct msg m;
+
+        (void)snprintf(hex, sizeof(hex), "beef%s000100000000%s" QUESTION "%s", cases[i].flags,
+            cases[i].n_more, cases[i].more);
+        m = msg(hex);
+        assert_int_equal(dns_decode_query(&q, m.b, m.len), 0);
+        assert_int_equal(q.has_edns, cases[i].has_edns);
+        assert_int_equal(q.udp_len, cases[i].udp_len);
+        assert_int_equal(q.wants_recursion, cases[i].flags[1] == '1');
+        assert_int_equal(q.opcode, 0);
+        assert_int_equal(q.question_len, strlen(QUESTION) / 2);
     }
 }
 
@@ -243,6 +313,37 @@ static void test_answers(void **state)
         "0000" QUESTION);
 }
 
+/* A name has labels of 1 to 63 bytes, and an answer so many addresses. */
+static void test_what_an_answer_can_hold(void **state)
+{
+    static const uint8_t v4[4] = {10, 77, 0, 3};
+    struct ip_addr addresses[DNS_ADDRESSES_MAX + 1];
+    struct msg m = msg(HEADER "0000" QUESTION);
+    struct dns_answer a = {.addresses = addresses};
+    uint8_t out[DNS_ANSWER_MAX];
+    struct dns_query q;
+    char name[80];
+
+    assert_int_equal(dns_decode_query(&q, m.b, m.len), 0);
+    for (size_t n = 0; n <= DNS_ADDRESSES_MAX + 1; n++) {
+        size_t most = n < DNS_ADDRESSES_MAX ? n : DNS_ADDRESSES_MAX;
+
+        if (n <= DNS_ADDRESSES_MAX)
+            addresses[n] = ip_addr_v4(v4);
+        a.n_addresses = n;
+        assert_int_equal(dns_encode_answer(&q, m.b, &a, out), m.len + 16 * most);
+        assert_int_equal(out[6] << 8 | out[7], most);
+    }
+    a.n_addresses = 0;
+    a.target = name;
+    for (int len = 0; len <= 64; len++) {
+        (void)snprintf(name, sizeof(name), "a.%.*s.b", len,
+            "0123456789012345678901234567890123456789012345678901234567890123");
+        assert_int_equal(dns_encode_answer(&q, m.b, &a, out),
+            len == 0 || len == 64 ? 0 : m.len + 12 + 2 + (size_t)len + 1 + 2 + 1);
+    }
+}
+
 static void test_truncate(void **state)
 {
     struct msg m = msg(HEADER "0000" QUESTION);
@@ -257,6 +358,12 @@ static void test_truncate(void **state)
     assert_int_equal(dns_truncate(answer, 513, &q, q.udp_len), m.len);
     assert_int_equal(answer[2] & 2, 2);
     assert_int_equal(answer[7], 0);
+    /* The question alone is the least that is sent; what is shorter is no answer to it. */
+    answer[2] = 0;
+    assert_int_equal(dns_truncate(answer, m.len - 1, &q, 12), m.len - 1);
+    assert_int_equal(answer[2], 0);
+    assert_int_equal(dns_truncate(answer, m.len, &q, 12), m.len);
+    assert_int_equal(answer[2], 2);
 }
 
 static void test_reverse(void **state)
@@ -277,6 +384,22 @@ static void test_reverse(void **state)
         /* 9 */
         {"3.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.g.5.d.f.ip6.arpa", ""},
         /* 10 */ {"gpu-1.default.weft", ""},
+        /* 11 */
+        {"f.9.a.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.a.5.d.f.ip6.arpa", "fd5a::a9f"},
+        /* 12 */
+        {"3-0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.a.5.d.f.ip6.arpa", ""},
+        /* 13 */
+        {"/.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.a.5.d.f.ip6.arpa", ""},
+        /* 14 */
+        {":.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.a.5.d.f.ip6.arpa", ""},
+        /* 15 */
+        {"`.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.a.5.d.f.ip6.arpa", ""},
+        /* 16 */
+        {"3.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.a.5.d.f.ip6.arpb", ""},
+        /* 17 */ {".in-addr.arpa", ""},
+        /* 18 */ {"in-addr.arpa", ""},
+        /* 19 */ {"3.0.77.10in-addr.arpa", ""},
+        /* 20 */ {"", ""},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -296,9 +419,12 @@ int main(void)
         cmocka_unit_test(test_question),
         cmocka_unit_test(test_edns),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_letters),
+        cmocka_unit_test(test_what_follows_the_question),
         cmocka_unit_test(test_answer_to_another_kind),
         cmocka_unit_test(test_longest_name),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_what_an_answer_can_hold),
         cmocka_unit_test(test_truncate),
         cmocka_unit_test(test_reverse),
     };

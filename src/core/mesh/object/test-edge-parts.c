@@ -183,6 +183,65 @@ static void test_ages_go_on(void **state)
     edge_parts_deinit(&p);
 }
 
+/* As old as the clock or older is the first moment that there is; and nothing is younger than now.
+ */
+static void test_ages_beyond_the_clock(void **state)
+{
+    static const struct {
+        const char *age;
+        int64_t at;
+        const char *words; /* NULL: it is taken */
+    } cases[] = {{"0", AT, NULL}, {"1789999998", 2, NULL}, {"1789999999", 1, NULL},
+        {"1790000000", 1, NULL}, {"3162240000", 1, NULL},
+        {"3162240001", 0,
+            "the edge to \"b\": \"handshakeAgeSeconds\" is not a whole number from 0 to "
+            "3162240000"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+        struct edge_parts p;
+        char text[80];
+        json_t *json;
+
+        (void)snprintf(text, sizeof(text), "{\"b\":{\"handshakeAgeSeconds\":%s}}", cases[i].age);
+        assert_int_equal(decode(&p, EDGE_OWNER_AGENT, text, &e), cases[i].words ? -EINVAL : 0);
+        if (cases[i].words) {
+            assert_string_equal(e.text, cases[i].words);
+            continue;
+        }
+        assert_true(p.items[0]->said.has_handshake);
+        assert_int_equal(p.items[0]->said.handshake_at, cases[i].at);
+        for (int64_t later = -1; later <= 1; later++) {
+            json = edge_part_encode(p.items[0], EDGE_OWNER_AGENT, cases[i].at + later);
+            assert_int_equal(json_integer_value(json_object_get(json, "handshakeAgeSeconds")),
+                later > 0 ? later : 0);
+            json_decref(json);
+        }
+        edge_parts_deinit(&p);
+    }
+}
+
+/* A round trip of no time is none that was measured. */
+static void test_round_trips(void **state)
+{
+    struct err e = ERR_NULL;
+    struct edge_parts p;
+    json_t *json;
+    char *text;
+
+    assert_int_equal(
+        decode(&p, EDGE_OWNER_PROBE, "{\"b\":{\"tunnelRttMs\":0,\"underlayRttMs\":0.001}}", &e), 0);
+    assert_int_equal(p.items[0]->probed.rtt_us, 0);
+    assert_int_equal(p.items[0]->probed.underlay_rtt_us, 1);
+    json = edge_parts_encode(&p, SIZE_MAX, AT);
+    text = json_dumps(json, JSON_COMPACT);
+    assert_string_equal(
+        text, "{\"b\":{\"tunnel\":\"unknown\",\"underlay\":\"unknown\",\"underlayRttMs\":0.001}}");
+    free(text);
+    json_decref(json);
+    edge_parts_deinit(&p);
+}
+
 /* Those in trouble have the room first. */
 static void test_what_has_room(void **state)
 {
@@ -421,6 +480,94 @@ static void test_states(void **state)
     }
 }
 
+/* What the edge itself wants, what the network does, and what only the second end says. */
+static void test_states_by_the_rest(void **state)
+{
+    static const struct {
+        enum edge_path path;
+        bool has_no_spec;
+        bool wants_relay;
+        bool is_pinned;
+        const struct edge_said *said[2];
+        const struct edge_probed *probed;
+        const char *error;
+        int64_t silent_for[2];
+        bool tells_applied;
+        enum edge_state state;
+        const char *why;
+    } cases[] = {
+        {.has_no_spec = true, .said = {&direct, &lan}, .state = EDGE_STATE_DIRECT, .why = ""},
+        {.said = {&fell, NULL}, .wants_relay = true, .state = EDGE_STATE_RELAY, .why = ""},
+        {.has_no_spec = true,
+            .said = {&fell, NULL},
+            .wants_relay = true,
+            .state = EDGE_STATE_RELAY,
+            .why = ""},
+        {.has_no_spec = true,
+            .said = {&fell, NULL},
+            .state = EDGE_STATE_FELL,
+            .why = "a had a direct path to b and has lost it: now it is relay"},
+        {.path = EDGE_PATH_DIRECT,
+            .said = {&fell, NULL},
+            .wants_relay = true,
+            .state = EDGE_STATE_FELL,
+            .why = "a had a direct path to b and has lost it: now it is relay"},
+        {.is_pinned = true,
+            .state = EDGE_STATE_REFUSED,
+            .why = "another public key is pinned for b than it has, so the two do not talk"},
+        {.probed = &silent,
+            .state = EDGE_STATE_UNREACHED,
+            .why = "a does not answer b through the tunnel"},
+        {.error = "no engine",
+            .silent_for = {-1, 500},
+            .state = EDGE_STATE_FAILING,
+            .why = "b cannot apply it: no engine"},
+        {.silent_for = {500, -1},
+            .state = EDGE_STATE_UNAPPLIED,
+            .why = "the agent of b has never been heard"},
+        {.tells_applied = true,
+            .state = EDGE_STATE_UNAPPLIED,
+            .why = "the agent of b has never applied a snapshot"},
+        {.silent_for = {0, EDGE_SILENT_AFTER - 1}, .state = EDGE_STATE_IDLE, .why = ""},
+        {.said = {&stream, &none}, .state = EDGE_STATE_NONE, .why = "b has no path to a"},
+    };
+    char words[EDGE_WHY_MAX];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct mesh_edge spec = {.nodes = {"a", "b"}, .path = cases[i].path};
+        struct edge_end_facts ends[2] = {
+            {.node = "a",
+                .has_agent = true,
+                .key = &key,
+                .said = cases[i].said[0],
+                .silent_for = cases[i].silent_for[0]},
+            {.node = "b",
+                .has_agent = true,
+                .tells_applied = cases[i].tells_applied,
+                .key = &key,
+                .said = cases[i].said[1],
+                .probed = cases[i].probed,
+                .error = cases[i].error,
+                .silent_for = cases[i].silent_for[1]},
+        };
+        enum edge_state is;
+
+        if (cases[i].is_pinned)
+            spec.pins[1].key = other;
+        is = edge_assess(cases[i].has_no_spec ? NULL : &spec, cases[i].wants_relay, ends, words);
+        if (is != cases[i].state || strcmp(words, cases[i].why) != 0)
+            fail_msg("case %zu is %s: \"%s\"", i, edge_state_names[is], words);
+    }
+    for (int64_t late = -1; late <= 0; late++) {
+        struct edge_end_facts ends[2] = {
+            {.node = "a", .has_agent = true, .silent_for = EDGE_SILENT_AFTER + late},
+            {.node = "b"}};
+
+        assert_int_equal(
+            edge_assess(NULL, false, ends, words), late < 0 ? EDGE_STATE_IDLE : EDGE_STATE_SILENT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,10 +577,13 @@ int main(void)
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_what_is_trouble),
         cmocka_unit_test(test_ages_go_on),
+        cmocka_unit_test(test_ages_beyond_the_clock),
+        cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_what_has_room),
         cmocka_unit_test(test_thousands),
         cmocka_unit_test(test_sequence),
         cmocka_unit_test(test_states),
+        cmocka_unit_test(test_states_by_the_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

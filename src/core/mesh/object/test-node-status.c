@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -75,6 +76,8 @@ static void test_what_is_not_known_is_passed_over(void **state)
     json_decref(facts);
 }
 
+#define KEY "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
 /** Facts, and what is said of them; NULL: they are taken. */
 struct facts_case {
     const char *facts;
@@ -96,6 +99,20 @@ static void test_facts_are_bounded(void **state)
         {"{\"blocked\": 1}", "\"blocked\""},
         {"{\"relays\": [{\"key\": \"short\"}]}", "\"key\""},
         {"{\"relays\": [{}]}", "\"key\""},
+        {"{\"relays\": [{\"key\": \"" KEY "\", \"rttUs\": 60000000, \"mtu\": 65535}]}", NULL},
+        {"{\"relays\": [{\"key\": \"" KEY "\", \"rttUs\": 60000001}]}", "\"rttUs\""},
+        {"{\"relays\": [{\"key\": \"" KEY "\", \"mtu\": 65536}]}", "\"mtu\""},
+        {"{\"relays\": [{\"key\": \"" KEY "\", \"stream\": 1}, {\"key\": \"" KEY "\"}]}",
+            "\"stream\""},
+        {"{\"relays\": [{}, {}, {}, {}, {}, {}, {}, {}, {}]}",
+            "\"relays\" is not an array of 0 to 8 items"},
+        {"{\"natted\": 1}", "\"natted\""},
+        {"{\"canSpray\": 1}", "\"canSpray\""},
+        {"{\"relayRun\": -1}", "\"relayRun\""},
+        {"{\"portStep\": 1.5}", "\"portStep\" is not a number from -32768 to 32767"},
+        {"{\"mapping\": 1}", "\"mapping\""},
+        {"{\"filtering\": 1}", "\"filtering\""},
+        {"[]", "is not a JSON object"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -109,6 +126,75 @@ static void test_facts_are_bounded(void **state)
         if (cases[i].says && (!strstr(err_text(&e), cases[i].says) || found.generation != 5))
             fail_msg("%s: \"%s\"", cases[i].facts, err_text(&e));
         json_decref(facts);
+    }
+}
+
+/* As many candidates as a node keeps of a peer, each with what it needs. */
+static void test_candidates_are_bounded(void **state)
+{
+    static const char *const refused[][2] = {
+        {"[7]", "the node: is not a JSON object"},
+        {"[{\"endpoint\": \"192.0.2.7:1\"}]", "the node: \"type\" is missing"},
+        {"[{\"type\": \"host\"}]", "the node: \"endpoint\" is missing"},
+        {"[{\"type\": \"host\", \"endpoint\": \"x\"}, {}]",
+            "the node: a candidate's endpoint: \"x\" is not ADDRESS:PORT"},
+    };
+    struct path_side found = {.generation = 5};
+    json_t *items = json_array();
+    struct err e = ERR_NULL;
+
+    for (int port = 1; port <= CANDIDATES_MAX; port++) {
+        char text[32];
+
+        (void)snprintf(text, sizeof(text), "192.0.2.7:%d", port);
+        assert_int_equal(
+            json_array_append_new(items, json_pack("{s:s, s:s}", "type", "host", "endpoint", text)),
+            0);
+    }
+    assert_int_equal(path_report_decode(&found, items, NULL, "the node", &e), 0);
+    assert_int_equal(found.candidates.n, CANDIDATES_MAX);
+    assert_int_equal(found.generation, 0);
+    assert_int_equal(json_array_append(items, json_array_get(items, 0)), 0);
+    assert_int_equal(path_report_decode(&found, items, NULL, "the node", &e), -EINVAL);
+    assert_string_equal(e.text, "the node has 33 candidates, and 32 are allowed");
+    json_decref(items);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+        items = json_loads(refused[i][0], 0, NULL);
+        assert_int_equal(path_report_decode(&found, items, NULL, "the node", &e), -EINVAL);
+        assert_string_equal(e.text, refused[i][1]);
+        assert_int_equal(found.candidates.n, CANDIDATES_MAX);
+        json_decref(items);
+    }
+}
+
+/* Of a fabric only its kind is needed. */
+static void test_a_fabric_is_bounded(void **state)
+{
+    static const struct facts_case cases[] = {
+        {"{\"kind\": \"efa\"}", NULL},
+        {"{}", "\"kind\" is missing"},
+        {"{\"kind\": \"\"}", "\"kind\" has 0 bytes"},
+        {"{\"kind\": \"efa\", \"gbit\": 1000000}", NULL},
+        {"{\"kind\": \"efa\", \"gbit\": 1000001}", "\"gbit\""},
+        {"{\"kind\": \"efa\", \"machine\": 1}", "\"machine\""},
+        {"{\"kind\": \"efa\", \"gpu\": 1}", "\"gpu\""},
+        {"{\"kind\": \"efa\", \"askedTogether\": 1}", "\"askedTogether\""},
+        {"{\"kind\": \"efa\", \"keys\": [{}, {\"key\": \"a\"}]}", "\"key\" is missing"},
+        {"{\"kind\": \"efa\", \"keys\": [{\"key\": \"a\", \"exact\": 1}]}", "\"exact\""},
+        {"[]", "is not a JSON object"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        json_t *json = json_loads(cases[i].facts, 0, NULL);
+        struct fabric_report found = {.n_gpus = 5};
+        struct err e = ERR_NULL;
+        int r = fabric_report_decode(&found, json, "the node", &e);
+
+        assert_int_equal(r, cases[i].says ? -EINVAL : 0);
+        assert_int_equal(found.n_gpus, cases[i].says ? 5 : 0);
+        if (cases[i].says && !strstr(err_text(&e), cases[i].says))
+            fail_msg("%s: \"%s\"", cases[i].facts, err_text(&e));
+        json_decref(json);
     }
 }
 
@@ -147,7 +233,9 @@ int main(void)
         cmocka_unit_test(test_a_report_comes_back),
         cmocka_unit_test(test_what_is_not_known_is_passed_over),
         cmocka_unit_test(test_facts_are_bounded),
+        cmocka_unit_test(test_candidates_are_bounded),
         cmocka_unit_test(test_a_fabric_comes_back),
+        cmocka_unit_test(test_a_fabric_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,6 @@ static void check_table(void)
 
     for (uint8_t i = 0; is_good && i < 4; i++) {
         secret.b[7] = i;
-        x25519_secret_clamp(&secret);
         x25519__table(&secret, &a);
         is_good = x25519__ladder(&secret, &b) && x25519_public_equal(&a, &b);
     }

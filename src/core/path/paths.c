@@ -140,7 +140,6 @@ static int add_path(struct paths *p, const struct path_peer *peer, struct path *
     if (!pp)
         return r;
     pp->owner = p;
-    pp->peer = *peer;
     if (!path_keys_derive(&pp->keys, &p->secret, &p->public, &peer->key)) {
         free(pp);
         return -EINVAL;

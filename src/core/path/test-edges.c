@@ -428,6 +428,47 @@ static void test_a_clock_that_differs(void **state)
     solo_stop(w);
 }
 
+static struct candidate_blocks block_of(const char *text)
+{
+    struct candidate_blocks blocks = {.n = 1};
+
+    assert_int_equal(ip_prefix_parse(&blocks.items[0], text, NULL), 0);
+    return blocks;
+}
+
+/* What lies in another overlay is left, and is tried again when it does not any more. */
+static void test_another_overlay(void **state)
+{
+    struct candidate_blocks theirs = block_of("203.0.113.0/24"), others = block_of("192.0.2.0/24");
+    struct candidate_blocks none = {.n = 0};
+    struct solo *w = start_direct();
+    struct path *pp = edge_of(w);
+    struct path_frame f;
+
+    paths_set_blocks(w->paths, &others, w->now);
+    solo_take_actions(w);
+    assert_int_equal(w->n_uses, 2);
+    assert_int_equal(pp->pairs.n, 1);
+    paths_set_blocks(w->paths, &theirs, w->now);
+    solo_take_actions(w);
+    assert_int_equal(w->n_uses, 3);
+    assert_int_equal(w->use.path, PATH_KIND_RELAY);
+    assert_int_equal(pp->pairs.n, 0);
+    paths_set_blocks(w->paths, &none, w->now);
+    assert_int_equal(pp->pairs.n, 1);
+    solo_stop(w);
+    /* A peer that has told nothing was heard somewhere, and may be heard there again. */
+    w = solo_start(true);
+    f = solo_next_frame(w, PATH_FRAME_PING);
+    solo_deliver(w, &f);
+    assert_int_equal(edge_of(w)->pairs.n, 1);
+    paths_set_blocks(w->paths, &others, w->now);
+    assert_int_equal(edge_of(w)->pairs.n, 1);
+    paths_set_blocks(w->paths, &theirs, w->now);
+    assert_int_equal(edge_of(w)->pairs.n, 0);
+    solo_stop(w);
+}
+
 /* ---- traffic --------------------------------------------------------------------------------- */
 
 /* Data that begins to flow on the relay is a reason to try; on a direct path the pair is asked. */
@@ -608,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_another_network),
         cmocka_unit_test(test_a_relay_that_comes_and_goes),
         cmocka_unit_test(test_a_clock_that_differs),
+        cmocka_unit_test(test_another_overlay),
         cmocka_unit_test(test_data_begins_to_flow),
         cmocka_unit_test(test_what_the_engine_has_received),
         cmocka_unit_test(test_a_path_is_kept_once),

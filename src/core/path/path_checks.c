@@ -151,12 +151,10 @@ static void guess_next_ports(struct path *pp, nsec_t now)
     if (!seen || !behavior_is_hard(nat) ||
         !paths__may_send(pp->owner, seen, BEHAVIOR_GUESSES, true, now))
         return;
-    for (unsigned i = 0; i < BEHAVIOR_GUESSES; i++) {
+    for (unsigned i = 0; behavior_predict(nat, i) != 0; i++) {
         struct endpoint guess = *seen;
 
         guess.port = behavior_predict(nat, i);
-        if (guess.port == 0)
-            return;
         (void)paths__reserve(pp->owner, 1, now);
         path__ping_loose(pp, PATH_SOCKET_MAIN, &guess, now);
     }
@@ -184,7 +182,7 @@ bool path__owns_socket(const struct path *pp, uint32_t socket)
     return s && s->is_hard && socket >= s->first_socket && socket - s->first_socket < s->n_asked;
 }
 
-void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now)
+void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened)
 {
     struct path_port_guess *s = pp->guess.present;
     bool is_ours = s && path__owns_socket(pp, socket) && s->n_opened < s->n_asked;
@@ -198,7 +196,6 @@ void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, n
         return;
     }
     s->opened[s->n_opened++] = socket;
-    s->next_at = nsec_min(s->next_at, now + OPEN_EVERY);
 }
 
 /* ---- the two sides -------------------------------------------------------------------------- */

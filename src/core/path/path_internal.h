@@ -300,7 +300,7 @@ void path__port_guess_tick(struct path *pp, nsec_t now);
 nsec_t path__port_guess_due(const struct path *pp);
 
 /** path__port_guess_on_socket() - an OPEN of this guess was done, or could not be. */
-void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now);
+void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened);
 
 /** path__owns_socket() - is it the main one, or one that this edge has opened? */
 bool path__owns_socket(const struct path *pp, uint32_t socket);

@@ -460,9 +460,9 @@ void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
 {
     struct paths_item *item;
 
+    (void)now;
     if (p->guessing.edge) {
-        path__port_guess_on_socket(p->guessing.edge, socket, opened, now);
-        path_rearm(p->guessing.edge);
+        path__port_guess_on_socket(p->guessing.edge, socket, opened);
         return;
     }
     /* The socket was opened for a guess that has ended meanwhile. */

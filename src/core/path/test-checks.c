@@ -403,6 +403,23 @@ static void test_whose_turn_it_is_to_guess(void **state)
     }
 }
 
+/* Of the mappings that were counted as made, those are given back that were not. */
+static void test_a_guess_that_ends_early(void **state)
+{
+    for (unsigned is_hard = 0; is_hard < 2; is_hard++) {
+        const struct rate *mapped;
+
+        round_in_vain(is_hard);
+        mapped = &pp->owner->budget.mappings.rate;
+        path__checks_tick(pp, T0);
+        assert_int_equal(mapped->full_at, T0 + (is_hard ? 4 : 1024));
+        path__port_guess_tick(pp, T0);
+        assert_int_equal(path__port_guess_due(pp), T0 + 60 * MS);
+        path__port_guess_end(pp);
+        assert_int_equal(mapped->full_at, T0 + (is_hard ? 4 : 8));
+    }
+}
+
 #define EDGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -418,6 +435,7 @@ int main(void)
         EDGE_TEST(test_how_a_round_ends),
         EDGE_TEST(test_when_ports_are_guessed),
         EDGE_TEST(test_whose_turn_it_is_to_guess),
+        EDGE_TEST(test_a_guess_that_ends_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,9 +235,11 @@ static void test_a_relay_that_is_lost_there(void **state)
     start_again();
     edge_relay(1, 10, 0);
     edge_relay(2, 0, 10);
+    pp->relay.move_at = T0 + SEC;
     path__check_relay(pp, T0);
     edge_expect("");
     assert_uses(1);
+    assert_true(pp->relay.move_at == NSEC_NEVER);
 }
 
 static void test_the_other_end_leads(void **state)

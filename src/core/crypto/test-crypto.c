@@ -574,8 +574,17 @@ static void test_aead_lane_lets_go(void **state)
     counted.n_cleared = 0;
     aead_lane_clear(lane);
     assert_int_equal(counted.n_cleared, 0);
-    aead_lane_free(lane);
+    /* Nor is the one that it had a place of. */
+    key.b[0] = 1;
+    assert_true(aead_seal(lane, &other, &key, &nonce, NULL, 0, buf, 0));
+    key.b[0] = 0xff;
+    for (unsigned i = 0; i < 2; i++)
+        assert_false(aead_seal(lane, &counting, &key, &nonce, NULL, 0, buf, 0));
+    aead_lane_clear(lane);
+    assert_int_equal(counted.n_cleared, 0);
     assert_int_equal(counted.n_freed, 2);
+    aead_lane_free(lane);
+    assert_int_equal(counted.n_freed, 3);
 }
 
 static void test_aead_short(void **state)

@@ -348,6 +348,22 @@ static void test_the_greater_of_two_reports_counts(void **state)
     assert_true(traffic_total(1, UINT64_MAX) == INT64_MAX);
 }
 
+/* A sum stops at what is exact in JSON, each by itself. */
+static void test_a_sum_that_stops(void **state)
+{
+    struct traffic_flow f = {.sent = TRAFFIC_BYTES_MAX - 2, .received = 1};
+
+    traffic_add(&f, 1, TRAFFIC_BYTES_MAX - 2);
+    assert_true(f.sent == TRAFFIC_BYTES_MAX - 1);
+    assert_true(f.received == TRAFFIC_BYTES_MAX - 1);
+    traffic_add(&f, 2, 1);
+    assert_true(f.sent == TRAFFIC_BYTES_MAX);
+    assert_true(f.received == TRAFFIC_BYTES_MAX);
+    traffic_add(&f, 1, 2);
+    assert_true(f.sent == TRAFFIC_BYTES_MAX);
+    assert_true(f.received == TRAFFIC_BYTES_MAX);
+}
+
 /* What there is no room for is counted, also when what comes after it is known already. */
 static void test_what_is_left_out_is_counted(void **state)
 {
@@ -379,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_flows_come_back),
         cmocka_unit_test(test_the_greater_of_two_reports_counts),
+        cmocka_unit_test(test_a_sum_that_stops),
         cmocka_unit_test(test_what_is_left_out_is_counted),
     };
 

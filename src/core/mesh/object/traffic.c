@@ -117,14 +117,14 @@ static size_t count_of_meter(const struct traffic *t, uint64_t meter)
 /* Both names are in one piece of memory. */
 static struct traffic_flow *insert(struct traffic *t, size_t i, const struct traffic_flow *key)
 {
-    char *names = NULL;
-    int len = asprintf(&names, "%s%c%s", key->peer, '\0', key->job);
-    struct traffic_flow *flows =
-        len >= 0 ? sorted_open(t->flows, t->n, sizeof(*flows), i, &t->cap) : NULL;
+    struct traffic_flow *flows;
+    char *names;
 
+    if (asprintf(&names, "%s%c%s", key->peer, '\0', key->job) < 0)
+        return NULL;
+    flows = sorted_open(t->flows, t->n, sizeof(*flows), i, &t->cap);
     if (!flows) {
-        if (len >= 0)
-            free(names);
+        free(names);
         return NULL;
     }
     t->flows = flows;

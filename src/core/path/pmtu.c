@@ -97,8 +97,6 @@ static void bisect(struct pmtu *p, nsec_t now)
 /* The last round of a sweep is over. */
 static void end_sweep(struct pmtu *p, nsec_t now)
 {
-    uint16_t above = next_step(p, p->low, p->high);
-
     /* No probe of any size was answered, which says nothing about sizes: wait, then sweep again. */
     if (p->low == 0) {
         p->state = PMTU_STATE_SILENT;
@@ -106,11 +104,7 @@ static void end_sweep(struct pmtu *p, nsec_t now)
         p->round_ends_at = now + p->quiet_for;
         return;
     }
-    if (above == 0) {
-        settle(p, p->low, now);
-        return;
-    }
-    p->high = above;
+    p->high = next_step(p, p->low, p->high);
     bisect(p, now);
 }
 

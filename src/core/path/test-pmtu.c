@@ -509,6 +509,7 @@ static void test_rounds_of_a_sweep(void **state)
         now += LATER_ROUND;
         assert_round(&p, now, PROBES(1408));
         assert_int_equal(p.state, PMTU_STATE_BISECT);
+        assert_true(p.is_measured);
     }
     now += LATER_ROUND;
     assert_round(&p, now, NO_PROBES);
@@ -570,6 +571,94 @@ static void test_silence_says_nothing_of_sizes(void **state)
     answer(&p, 1500, now + RTT);
     /* There is no larger size to be tried later. */
     assert_settled(&p, 1500, NSEC_NEVER);
+}
+
+/* Between two sizes of which the larger seemed to fail: it passes after all, and so may more. */
+static void test_a_late_answer_while_halving(void **state)
+{
+    struct pmtu p;
+    nsec_t now = T0 + RTT;
+
+    begin(&p);
+    answer(&p, 1400, now);
+    now += AFTER_ANSWER;
+    for (unsigned i = 0; i < 2; i++, now += LATER_ROUND)
+        assert_round(&p, now, PROBES(1420, 1440, 1500));
+    assert_round(&p, now, PROBES(1408));
+    answer(&p, 1400, now + RTT);
+    assert_int_equal(p.low, 1400);
+    answer(&p, 1420, now + RTT);
+    assert_int_equal(p.state, PMTU_STATE_BISECT);
+    assert_int_equal(p.low, 1420);
+    assert_int_equal(p.high, 1440);
+    assert_int_equal(p.size, 1420);
+    assert_int_equal(p.confirmed_at, now + RTT);
+    assert_probes(&p, now + RTT, PROBES(1428));
+    answer(&p, 1500, now + 2 * RTT);
+    assert_settled(&p, 1500, NSEC_NEVER);
+}
+
+/* In a silence any answer ends it, and the next one is as short as the first. */
+static void test_an_answer_in_a_silence(void **state)
+{
+    struct pmtu p;
+    nsec_t now = T0;
+
+    begin(&p);
+    for (unsigned i = 0; i < 2; i++) {
+        while (p.state != PMTU_STATE_SILENT) {
+            struct pmtu_probe probe;
+
+            now = pmtu_due(&p);
+            while (pmtu_next(&p, now, &probe) != PMTU_ACTION_NONE)
+                continue;
+        }
+        assert_true(p.quiet_for == NSEC_PER_SEC);
+        assert_true(pmtu_due(&p) == now + NSEC_PER_SEC);
+        answer(&p, 1400, now + RTT);
+        assert_true(p.quiet_for == 0);
+        assert_round(&p, now + RTT, PROBES(1200, 1280, ALL_FROM_1380));
+    }
+}
+
+/* For two round trips and a tenth of a second, from a quarter of a second up to three. */
+static void test_how_long_answers_are_waited_for(void **state)
+{
+    static const struct {
+        int answered, ends, next; /* ms after the first round has begun */
+    } cases[] = {{20, 160, 410}, {75, 325, 575}, {76, 328, 580}, {200, 700, 1200},
+        {900, 1000, 2900}, {1449, 2000, 4998}, {1450, 2000, 5000}, {1900, 2000, 5000}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct pmtu p;
+
+        begin(&p);
+        if (cases[i].answered > 1000)
+            assert_round(&p, T0 + NSEC_PER_SEC, PROBES(1200, 1280, 1500));
+        pmtu_on_answer(&p, &(struct pmtu_probe){1492, p.epoch, T0}, T0 + cases[i].answered * MSEC);
+        assert_round(&p, T0 + cases[i].ends * MSEC, PROBES(1500));
+        assert_true(pmtu_due(&p) == T0 + cases[i].next * MSEC);
+    }
+}
+
+/* Neither is asked for when no data was sent in the five seconds before. */
+static void test_data_that_moves(void **state)
+{
+    for (unsigned late = 0; late < 2; late++) {
+        struct pmtu p;
+        nsec_t at;
+
+        begin(&p);
+        answer(&p, 1400, T0 + RTT);
+        (void)settle_unanswered(&p);
+        at = p.raise_at;
+        p.confirmed_at = at;
+        pmtu_on_data(&p, true, true, at - 5 * NSEC_PER_SEC + late);
+        assert_true(pmtu_due(&p) == (late ? at : NSEC_NEVER));
+        p.raise_at = NSEC_NEVER;
+        pmtu_on_data(&p, true, true, at - 1 * NSEC_PER_SEC + late);
+        assert_true(pmtu_due(&p) == (late ? at + 4 * NSEC_PER_SEC : NSEC_NEVER));
+    }
 }
 
 /* The largest size is answered while smaller ones wait to be sent: they need not be any more. */
@@ -729,6 +818,10 @@ int main(void)
         cmocka_unit_test(test_a_later_round_proves_more),
         cmocka_unit_test(test_a_lost_round_is_no_try),
         cmocka_unit_test(test_silence_says_nothing_of_sizes),
+        cmocka_unit_test(test_a_late_answer_while_halving),
+        cmocka_unit_test(test_an_answer_in_a_silence),
+        cmocka_unit_test(test_how_long_answers_are_waited_for),
+        cmocka_unit_test(test_data_that_moves),
         cmocka_unit_test(test_an_answer_before_all_is_sent),
         cmocka_unit_test(test_when_a_larger_size_is_tried_again),
         cmocka_unit_test(test_nothing_comes_back),

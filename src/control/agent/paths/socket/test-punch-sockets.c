@@ -321,6 +321,8 @@ static void test_wireguard_moves_to_another_port(void **state)
 static void test_closing(void **state)
 {
     struct world *w = *state;
+    struct offloads offloads = offloads_all();
+    struct udp_sockets again;
     struct endpoint seen, inner, from;
     nsec_t closed_at;
     struct err e = ERR_NULL;
@@ -353,6 +355,12 @@ static void test_closing(void **state)
     assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL), -ENOENT);
     send_to(&w->peer, &seen, 4, 300);
     assert_int_equal(receive(&w->wireguard, &from, 100), 0);
+    /* Both of its ends are closed, so that their ports are free. */
+    seen.addr = inner.addr;
+    assert_int_equal(udp_open_at(&again, &inner, &offloads, NULL), 0);
+    udp_close(&again);
+    assert_int_equal(udp_open_at(&again, &seen, &offloads, NULL), 0);
+    udp_close(&again);
 }
 
 /* One that was never used is closed at once. */

@@ -60,6 +60,8 @@ static void test_it_ends(void **state)
     assert_int_equal(uv_loop_init(&loop), 0);
     for (int give_back = 0; give_back < 2; give_back++) {
         assert_int_equal(port_map_new(&pm, &loop, on_mapping, NULL, NULL), 0);
+        /* It alone does not keep the loop running. */
+        (void)uv_run(&loop, UV_RUN_DEFAULT);
         pm = port_map_free(pm, give_back);
         assert_null(pm);
         (void)uv_run(&loop, UV_RUN_DEFAULT);

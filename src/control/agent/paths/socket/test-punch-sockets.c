@@ -404,6 +404,20 @@ static void test_another_remote(void **state)
     udp_close(&other);
 }
 
+static void test_it_does_not_keep_the_loop_running(void **state)
+{
+    struct punch_sockets *punch;
+    uv_loop_t loop;
+
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(punch_sockets_new(&punch, &loop, on_frame, NULL, NULL), 0);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_null(punch_sockets_free(punch));
+    assert_null(punch_sockets_free(NULL));
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 static void test_no_more_than_it_may(void **state)
 {
     struct world *w = *state;
@@ -430,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_strangers_do_not_pass, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wireguard_moves_to_another_port, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_closing, set_up, tear_down),
+        cmocka_unit_test(test_it_does_not_keep_the_loop_running),
         cmocka_unit_test_setup_teardown(test_no_more_than_it_may, set_up, tear_down),
     };
 

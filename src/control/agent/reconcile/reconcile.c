@@ -597,12 +597,12 @@ static int reconcile_name(
 
     if (if_nametoindex(rc->interface) != 0 && is_known(rc))
         return 0;
-    if (w.ifindex == 0 || !if_indextoname(w.ifindex, now)) {
+    if (!if_indextoname(w.ifindex, now)) {
         w.ifindex = 0;
         r = rtnl_each_address(&rc->nl, 0, find_own_address, &w);
     }
-    if (r < 0 || w.ifindex == 0 || !if_indextoname(w.ifindex, now) ||
-        strcmp(now, rc->interface) == 0 || !is_tunnel(&rc->nl, now))
+    if (r < 0 || !if_indextoname(w.ifindex, now) || strcmp(now, rc->interface) == 0 ||
+        !is_tunnel(&rc->nl, now))
         return 0;
     r = rtnl_rename_link(&rc->nl, w.ifindex, rc->interface);
     if (r == -EBUSY) {

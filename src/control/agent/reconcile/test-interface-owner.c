@@ -140,6 +140,7 @@ static unsigned begin(void)
 
     w.rc.engine = &w.engine.engine;
     pass_well();
+    assert_string_equal(w.e.text, "");
     return ifindex;
 }
 
@@ -362,6 +363,16 @@ static void test_an_interface_that_was_renamed(void **state)
     assert_int_equal(w.result.n_changes, 1);
     assert_false(w.result.was_gone || w.result.was_down || w.result.lost_route);
     pass_that_changes(0);
+    /* It is known by its number, though it has lost its addresses. */
+    for (unsigned i = 0; i < 2; i++) {
+        const struct ip_prefix own = w.rc.applied.addresses[i];
+
+        assert_int_equal(rtnl_remove_address(w.nl, ifindex, &own), 0);
+    }
+    assert_int_equal(rtnl_rename_link(w.nl, ifindex, "other"), 0);
+    pass_well();
+    assert_string_equal(w.result.renamed, "other");
+    assert_true(is_called(ifindex, w.interface));
 }
 
 /* Its engine has made another one, which has another name. */

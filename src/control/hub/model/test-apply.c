@@ -61,13 +61,18 @@ static void put(const char *key, char *value)
     free(value);
 }
 
-static void put_network(void)
+static void put_network_at(const char *key)
 {
     struct network_maker by = {.key = sample_key(1), .name = "hub"};
     struct snapshot s = sample_snapshot(1, 1);
 
-    put("network/default", record_network_encode(&s.network, &by));
+    put(key, record_network_encode(&s.network, &by));
     snapshot_deinit(&s);
+}
+
+static void put_network(void)
+{
+    put_network_at("network/default");
 }
 
 static void put_node(unsigned n, uint8_t token)
@@ -137,8 +142,8 @@ static void test_changes_of_a_node(void **state)
     assert_null(model_find_node(NULL, "n2"));
 }
 
-/* A record that is of another network than its key says. */
-static void test_a_node_of_another_network(void **state)
+/* A record that is of another network than its key says, or is another one. */
+static void test_a_record_of_another_network(void **state)
 {
     struct object o = sample_node(9);
 
@@ -148,6 +153,10 @@ static void test_a_node_of_another_network(void **state)
     assert_string_equal(err_text(&damaged_find(&model.damaged, "node/default/n9")->why),
         "it holds the Node \"n9\" of network \"other\"");
     object_deinit(&o);
+    put_network_at("network/new");
+    assert_string_equal(broken_key, "network/new");
+    assert_null(model_find_network(&model, "new"));
+    assert_int_equal(model.networks.n, 1);
 }
 
 /* What is damaged in a network that is not there. */
@@ -313,7 +322,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_texts_of_a_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changes_of_a_node, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_node_of_another_network, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_record_of_another_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damage_in_no_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_damaged_edge, set_up, tear_down),
         cmocka_unit_test(test_counts_of_edges),

@@ -48,14 +48,15 @@ static void broken(void *ctx, const char *key, const struct err *e)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* @value: taken. */
+/* @value: taken; NULL: the key goes. */
 static void put(const char *key, char *value)
 {
-    struct store_op op = {
-        .kind = STORE_OP_PUT, .key = key, .value = value, .expect = STORE_EXPECT_ANY};
+    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
+        .key = key,
+        .value = value,
+        .expect = STORE_EXPECT_ANY};
     struct err e = ERR_NULL;
 
-    assert_non_null(value);
     broken_key[0] = '\0';
     assert_int_equal(store_now_commit(store, &op, 1, 0, NULL, NULL, &e), 0);
     free(value);
@@ -130,6 +131,7 @@ static void test_changes_of_a_node(void **state)
     assert_int_equal(n2->reported->heard.probed.owner, EDGE_OWNER_PROBE);
     assert_ptr_equal(n2->reported->node, n2);
     assert_ptr_equal(n2->watched->node, n2);
+    assert_ptr_equal(n2->watched->block, net->watched->blocks[0]);
     /* Its token may be another one. */
     n2->watched->text = line_new("{}", 2);
     put_node(2, 9);
@@ -140,6 +142,9 @@ static void test_changes_of_a_node(void **state)
     assert_ptr_equal(list_first(&net->hubs, struct model_node, of_hubs), hub);
     assert_ptr_equal(net->hubs.next, net->hubs.prev);
     assert_null(model_find_node(NULL, "n2"));
+    /* It is in each index once. */
+    assert_int_equal(net->by_key.n, 3);
+    assert_int_equal(net->by_address.n, 6);
 }
 
 /* A record that is of another network than its key says, or is another one. */
@@ -291,6 +296,7 @@ static void test_numbers_that_are_held(void **state)
     assert_int_equal(model_next_number(net), 7);
     cursor = model_hold_number(net, 7);
     assert_int_equal(cursor, 7);
+    assert_int_equal(net->ipam.next, 8);
     assert_int_equal(model_next_number(net), 8);
     net->ipam.next = 7;
     assert_int_equal(model_next_number(net), 8);
@@ -308,6 +314,11 @@ static void test_notes(void **state)
     model_count_given_back(model_find_token(&model, &hash));
     model_count_given_back(model_find_token(&model, &hash));
     assert_int_equal(model_find_token(&model, &hash)->n_given_back, 2);
+    /* One that was there before its network was not counted. */
+    net->n_tokens = 0;
+    put(key, NULL);
+    assert_int_equal(net->n_tokens, 0);
+    assert_null(model_find_token(&model, &hash));
     model_set_network_leaving(net, MODEL_NETWORK_REMOVED);
     assert_string_equal(net->leaving, MODEL_NETWORK_REMOVED);
     model_set_network_leaving(net, NULL);

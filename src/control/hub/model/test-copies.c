@@ -145,6 +145,10 @@ static void test_what_is_said_of_a_copy(void **state)
 {
     (void)state;
     alternate(SAID_HERE, SAID_ELSEWHERE);
+    /* One that was forgotten is none. */
+    copies.runs[2] = copies.runs[1];
+    copies.runs[2].run = 9;
+    assert_null(copies_answer(&copies, 9));
     expect_json(copies_answer(&copies, 1), "{\"why\":\"another machine (m2 at 203.0.113.2:5) uses "
                                            "this node's key as well, and that one "
                                            "is the copy; there: " WAY "\",\"isCopy\":false}");
@@ -258,6 +262,8 @@ static void test_long_names_fit(void **state)
 
 static void test_two_copies_of_one(void **state)
 {
+    char why[COPIES_TEXT_MAX];
+
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         hear(1, SAID_HERE);
@@ -267,6 +273,14 @@ static void test_two_copies_of_one(void **state)
     assert_int_equal(is_copy(1), 0);
     assert_int_equal(is_copy(2), 1);
     assert_int_equal(is_copy(3), 1);
+    copies_explain(&copies, why);
+    assert_non_null(strstr(why, "m3 at 203.0.113.3:5 is a copy of m1 at 203.0.113.1:5"));
+    /* Where none is known to be the original, those are named that were heard last. */
+    enter(NULL);
+    for (unsigned i = 0; i < 6; i++)
+        hear(1 + i % 3, SAID_NOTHING);
+    copies_explain(&copies, why);
+    assert_non_null(strstr(why, "this node, m3 at 203.0.113.3:5 and m2 at 203.0.113.2:5, and"));
 }
 
 static void test_a_copy_that_ends_is_forgotten(void **state)

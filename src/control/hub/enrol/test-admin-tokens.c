@@ -106,6 +106,8 @@ static void test_several(void **state)
     static const char *const names[] = {"a", "b", "c"};
     static const enum role roles[] = {ROLE_VIEWER, ROLE_OPERATOR, ROLE_ADMIN};
     static const char *const names_of_roles[] = {"viewer", "operator", "admin"};
+    struct err e = ERR_NULL;
+    struct admin_tokens at;
     struct caller caller;
     struct sample_hub s;
     char *texts[3];
@@ -117,6 +119,13 @@ static void test_several(void **state)
     assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/a", NULL), 204);
     assert_int_equal(s.hub->admins.n, 2);
     assert_null(admin_tokens_find(&s.hub->admins, "a"));
+    /* A hub that starts finds the same. */
+    admin_tokens_init(&at, &s.hub->model, &s.hub->admins.rng);
+    assert_int_equal(admin_tokens_load(&at, &e), 0);
+    assert_int_equal(at.n, 2);
+    assert_non_null(admin_tokens_find(&at, "b"));
+    assert_int_equal(at.items[0].revision, s.hub->admins.items[0].revision);
+    admin_tokens_deinit(&at);
     for (unsigned i = 0; i < 3; i++) {
         char name[16];
         bool is_there = i > 0;
@@ -164,6 +173,15 @@ static void test_what_is_made(void **state)
     assert_int_equal(strlen(text), 12 + 43);
     token_write_deinit(&made);
     assert_null(made.value);
+    /* Those that are on their way to the store are there as well. */
+    s.hub->admins.n_coming = ADMIN_TOKENS_MAX;
+    assert_int_equal(
+        admin_tokens_make(&s.hub->admins, &rq, &hub_key, "uid:0", 1000, &made, text, &e),
+        ADMIN_E_FULL);
+    assert_string_equal(err_text(&e),
+        "there are 256 admin tokens, as many as a hub keeps: \"weft admin ls\" lists them, \"weft "
+        "admin rm NAME\" removes one");
+    s.hub->admins.n_coming = 0;
     sample_hub_end(&s);
 }
 

@@ -126,6 +126,8 @@ static void test_several(void **state)
     assert_non_null(admin_tokens_find(&at, "b"));
     assert_int_equal(at.items[0].revision, s.hub->admins.items[0].revision);
     admin_tokens_deinit(&at);
+    assert_null(at.items);
+    assert_int_equal(at.n, 0);
     for (unsigned i = 0; i < 3; i++) {
         char name[16];
         bool is_there = i > 0;
@@ -149,6 +151,7 @@ static void test_what_is_made(void **state)
     struct admin_record record;
     struct token_write made;
     char text[ADMIN_TEXT_MAX];
+    char other[ADMIN_TEXT_MAX];
     struct sample_hub s;
 
     sample_hub_begin(&s);
@@ -173,6 +176,11 @@ static void test_what_is_made(void **state)
     assert_int_equal(strlen(text), 12 + 43);
     token_write_deinit(&made);
     assert_null(made.value);
+    /* No two are the same. */
+    assert_int_equal(
+        admin_tokens_make(&s.hub->admins, &rq, &hub_key, "uid:0", 1000, &made, other, &e), 0);
+    assert_string_not_equal(text, other);
+    token_write_deinit(&made);
     /* Those that are on their way to the store are there as well. */
     s.hub->admins.n_coming = ADMIN_TOKENS_MAX;
     assert_int_equal(
@@ -241,6 +249,7 @@ static void test_what_a_file_may_hold(void **state)
     } cases[] = {{15, "\n", false}, {16, "\r\n", true}, {64, "\n", true}, {65, "", false}};
     struct ip_addr from = {{0}};
     struct sample_hub s;
+    char made[2][64];
     char path[128];
     char sentence[256];
 
@@ -272,18 +281,26 @@ static void test_what_a_file_may_hold(void **state)
         admin_tokens_deinit(&at);
         admin_tokens_deinit(&at);
     }
-    /* Where there is none one is made. */
-    assert_int_equal(unlink(path), 0);
-    {
+    /* Where there is none one is made, and always another one. */
+    for (unsigned i = 0; i < 2; i++) {
         struct admin_tokens at;
         struct err e = ERR_NULL;
+        FILE *file;
 
+        assert_int_equal(unlink(path), 0);
         admin_tokens_init(&at, &s.hub->model, &s.hub->admins.rng);
         assert_int_equal(admin_tokens_open_file(&at, path, &e), 0);
         assert_true(at.has_file);
-        assert_int_equal(access(path, F_OK), 0);
+        file = fopen(path, "re");
+        assert_non_null(file);
+        assert_non_null(fgets(made[i], sizeof(made[i]), file));
+        (void)fclose(file);
+        assert_int_equal(strlen(made[i]), 43);
         admin_tokens_deinit(&at);
+        assert_null(at.items);
+        assert_int_equal(at.n, 0);
     }
+    assert_string_not_equal(made[0], made[1]);
     sample_hub_end(&s);
 }
 

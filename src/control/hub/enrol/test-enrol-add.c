@@ -97,11 +97,20 @@ static void put_hub(struct enrolling *f, uint8_t n, const char *name)
 
 /* ---- what an administrator adds -------------------------------------------------------------- */
 
+/* The next number, and the highest one that was ever given. */
+static int keep_cursor(void *ctx, const struct store_item *item)
+{
+    uint32_t *cursor = ctx;
+
+    return record_ipam_decode(&cursor[0], &cursor[1], item->value, NULL);
+}
+
 static void test_a_node_is_added(void **state)
 {
     struct enrolling *f = *state;
     struct enrol_request rq = request(1, "printer");
     json_t *labels = json_pack("{s:s}", "floor", "2");
+    uint32_t cursor[2];
     char text[SUBNETS_TEXT_MAX];
 
     rq.labels = labels;
@@ -114,8 +123,9 @@ static void test_a_node_is_added(void **state)
     assert_int_equal(f->node->spec.n_labels, 1);
     assert_string_equal(subnets_format(f->node->spec.routes, text), "10.9.0.0/24");
     enrolling_assert_address(f, "10.42.0.2", "fd00::2");
-    assert_int_equal(network_of(f)->ipam.next, 3);
-    assert_int_equal(network_of(f)->ipam.high, 2);
+    assert_int_equal(store_now_get(f->store, "ipam/default", keep_cursor, cursor, &f->e), 0);
+    assert_int_equal(cursor[0], 3);
+    assert_int_equal(cursor[1], 2);
     /* It has no lease, and has enrolled by no token. */
     assert_int_equal(store_due(f->store), NSEC_NEVER);
     assert_int_equal(f->enrol.n_enrolled + f->enrol.n_refused, 0);
@@ -394,6 +404,40 @@ static void test_two_networks_at_once(void **state)
     assert_int_equal(model_find_network(&f->model, "other")->ipam.high, 2);
 }
 
+/* The store takes no more for now: who waits hears so at once, and may try again. */
+static void test_a_store_that_takes_no_more(void **state)
+{
+    struct enrolling *f = *state;
+    struct outcome o;
+
+    enrolling_new_token(f, "default", 9, false);
+    while (store_pending(f->store) < STORE_PENDING_MAX)
+        enrolling_put_soon(f, RECORD_IPAM, "default", "", record_ipam_encode(2, 1));
+    ask_soon(f, 1, "", NULL, &o);
+    assert_int_equal(o.n, 1);
+    assert_int_equal(o.r, -EAGAIN);
+    assert_null(o.node);
+    assert_int_equal(f->enrol.n_waiting, 0);
+    store_wait(f->store);
+    ask_soon(f, 1, "", NULL, &o);
+    store_wait(f->store);
+    assert_int_equal(o.r, 0);
+}
+
+/* The hub ends while some wait, who hear nothing more. */
+static void test_the_end_while_some_wait(void **state)
+{
+    struct enrolling *f = *state;
+    static struct outcome o[3];
+    struct enrol none = {.n_waiting = 0};
+
+    enrolling_new_token(f, "default", 9, false);
+    for (unsigned i = 0; i < 3; i++)
+        ask_soon(f, (uint8_t)(i + 1), "", NULL, &o[i]);
+    assert_int_equal(f->enrol.n_waiting, 3);
+    enrol_deinit(&none);
+}
+
 /* ---- others who change the same -------------------------------------------------------------- */
 
 static struct enrolling *meddled;
@@ -449,6 +493,8 @@ int main(void)
         ENROLLING_CASE(test_who_wants_the_same),
         ENROLLING_CASE(test_the_last_use),
         ENROLLING_CASE(test_two_networks_at_once),
+        ENROLLING_CASE(test_a_store_that_takes_no_more),
+        ENROLLING_CASE(test_the_end_while_some_wait),
         cmocka_unit_test_setup_teardown(
             test_batches_that_conflict, enrolling_setup, enrolling_teardown),
     };

@@ -335,6 +335,7 @@ static void test_who_wants_the_same(void **state)
 {
     struct enrolling *f = *state;
     struct outcome o[6];
+    uint64_t before;
 
     enrolling_new_token(f, "default", 9, false);
     /* The first one is a batch of its own: the others come while it is on its way. */
@@ -355,13 +356,17 @@ static void test_who_wants_the_same(void **state)
     assert_int_equal(network_of(f)->nodes.n, 4);
     assert_int_equal(network_of(f)->ipam.next, 6);
     assert_int_equal(network_of(f)->ipam.high, 5);
-    /* And so does who wants routes, as another one does. */
+    /* And so does who wants routes, as another one does; each batch is one commit. */
+    enrolling_new_token(f, "default", 9, false);
+    before = store_revision(f->store);
     ask_soon(f, 11, "d", NULL, &o[0]);
-    ask_soon(f, 12, "e", "10.9.0.0/24", &o[1]);
-    ask_soon(f, 13, "g", "10.9.1.0/24", &o[2]);
+    ask_soon(f, 12, "e", NULL, &o[1]);
+    ask_soon(f, 13, "g", "10.9.0.0/24", &o[2]);
+    ask_soon(f, 14, "h", "10.9.1.0/24", &o[3]);
     store_wait(f->store);
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 4; i++)
         assert_int_equal(o[i].r, 0);
+    assert_int_equal(store_revision(f->store) - before, 3);
 }
 
 /* One use is left, and two want it at the same time. */

@@ -555,6 +555,33 @@ static void test_joining_at_the_start(void **state)
     sample_hub_end(&s);
 }
 
+/* What the store has lost is said, until it is tried again and there. */
+static void test_a_joining_that_is_lost(void **state)
+{
+    unsigned n_failed = 0;
+
+    for (uint64_t seed = 1; seed < 8; seed++) {
+        struct sample_hub s = {.store = sample_late_open(seed, 0), .may_fail = true};
+        const struct model_network *net;
+        struct networks *n;
+
+        sample_hub_make_dir(&s, false);
+        sample_hub_open(&s);
+        n = &s.hub->networks;
+        net = make_far_network(&s);
+        sample_late_set_loss(s.store, 1);
+        join(&s);
+        sample_late_set_loss(s.store, 0);
+        n_failed += n->join_failure.code == -EIO;
+        assert_string_equal(n->adding, "");
+        join(&s);
+        assert_non_null(net->own);
+        assert_int_equal(n->join_failure.code, 0);
+        sample_hub_end(&s);
+    }
+    assert_true(n_failed > 0);
+}
+
 /* One after the other, and not one that is going. */
 static void test_which_network_is_joined(void **state)
 {
@@ -763,6 +790,7 @@ int main(void)
         cmocka_unit_test(test_a_key_that_another_node_has),
         cmocka_unit_test(test_the_maker_comes_back),
         cmocka_unit_test(test_joining_at_the_start),
+        cmocka_unit_test(test_a_joining_that_is_lost),
         cmocka_unit_test(test_which_network_is_joined),
         cmocka_unit_test(test_all_of_a_network_goes),
         cmocka_unit_test(test_a_store_that_loses),

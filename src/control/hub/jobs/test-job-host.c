@@ -614,6 +614,8 @@ static void test_the_end(void **state)
     assert_null(f->host.child);
     assert_int_equal(f->host.ended_pid, 0);
     assert_int_equal(f->host.n_restarts, 0);
+    /* It was waited for. */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     /* Said after RDZV_WIRE_END, which came after all else. */
     assert_int_equal(f->net->counts_before.n_accepts_deferred, 1 + 7000 + 100);
     assert_int_equal(job_host_due(&f->host), NSEC_NEVER);

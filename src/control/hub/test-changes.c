@@ -275,6 +275,27 @@ static void test_a_report_is_told_to_others(void **state)
     sample_hub_compare(&s);
 }
 
+/* And so they do of what it has said to another hub of the store. */
+static void test_a_report_to_another_hub_is_told(void **state)
+{
+    struct report_record record = {.last_seen_at = 5, .by = s.hub->model.boot + 1};
+    size_t before;
+    char *text;
+
+    sample_hub_add_node(&s, "aa");
+    sample_hub_add_node(&s, "bb");
+    sample_hub_listen(&s, sample_hub_node(&s, "aa"));
+    sample_hub_hear(&s);
+    before = s.ears[0].n_events;
+    (void)snprintf(record.report.hostname, sizeof(record.report.hostname), "box");
+    text = record_report_encode(&record);
+    put("report/default/bb", text);
+    free(text);
+    sample_hub_hear(&s);
+    assert_int_equal(s.ears[0].n_events, before + 1);
+    sample_hub_compare(&s);
+}
+
 /* Both ends of an edge hear that it is off, and that it is on again; others hear it later. */
 static void test_an_edge_is_told_to_its_ends(void **state)
 {
@@ -337,6 +358,21 @@ static void test_what_is_set_aside_is_said(void **state)
     captured_log_end(&log,
         "error: hub: the record \"node/default/aa\" is set aside and left as it is (see "
         "weft-hub(8)): the store is gone\nerror: hub: the store is gone\n");
+}
+
+/* Why this hub has no key of a network is kept, for who starts it. */
+static void test_a_key_that_is_another_hubs(void **state)
+{
+    const struct model_listener *told = &s.hub->model.listener;
+    const struct x25519_public other = {{9}};
+    struct x25519_secret secret;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(told->network_key(told->ctx, "default", &network()->public, &secret, &e), 0);
+    assert_int_equal(s.hub->networks.key_failure.code, 0);
+    assert_int_not_equal(told->network_key(told->ctx, "default", &other, &secret, &e), 0);
+    assert_int_equal(s.hub->networks.key_failure.code, e.code);
+    assert_string_equal(err_text(&s.hub->networks.key_failure), err_text(&e));
 }
 
 /* ---- networks -------------------------------------------------------------------------------- */
@@ -436,9 +472,11 @@ int main(void)
         TEST(test_another_node_is_removed),
         TEST(test_a_node_that_comes_is_told_to_others),
         TEST(test_a_report_is_told_to_others),
+        TEST(test_a_report_to_another_hub_is_told),
         TEST(test_an_edge_is_told_to_its_ends),
         TEST(test_a_network_that_changes),
         TEST(test_what_is_set_aside_is_said),
+        TEST(test_a_key_that_is_another_hubs),
         TEST(test_a_removed_network_is_kept_for_a_while),
         TEST(test_a_network_of_the_same_name),
         TEST(test_a_network_of_another_name),

@@ -217,7 +217,7 @@ size_t dns_truncate(uint8_t *p, size_t len, const struct dns_query *q, size_t ma
 static bool parse_reverse4(struct ip_addr *ret, const char *name)
 {
     char text[IP_ADDR_TEXT_MAX];
-    struct ip_addr a;
+    struct ip_addr a = {{0}};
     char back[64];
 
     /* At most three digits and a dot, four times. */
@@ -225,8 +225,7 @@ static bool parse_reverse4(struct ip_addr *ret, const char *name)
     if (text[0] == '\0' || text[strlen(text) - 1] != '.')
         return false;
     text[strlen(text) - 1] = '\0';
-    if (ip_addr_parse(&a, text, NULL) < 0 || !ip_addr_is_v4(&a))
-        return false;
+    (void)ip_addr_parse(&a, text, NULL);
     (void)snprintf(
         back, sizeof(back), "%u.%u.%u.%u.in-addr.arpa", a.b[12], a.b[13], a.b[14], a.b[15]);
     *ret = ip_addr_v4((const uint8_t[]){a.b[15], a.b[14], a.b[13], a.b[12]});

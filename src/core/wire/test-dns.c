@@ -400,6 +400,9 @@ static void test_reverse(void **state)
         /* 18 */ {"in-addr.arpa", ""},
         /* 19 */ {"3.0.77.10in-addr.arpa", ""},
         /* 20 */ {"", ""},
+        /* 21 */ {"0.0.0.0.in-addr.arpa", "0.0.0.0"},
+        /* 22 */ {"::3.in-addr.arpa", ""},
+        /* 23 */ {"x.0.0.0.in-addr.arpa", ""},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -261,6 +261,7 @@ static void test_what_has_room(void **state)
     /* Exactly what it takes is enough, and what does not fit makes way for what does. */
     json = edge_parts_encode(&p, strlen("\"z\":{\"path\":\"relay\",\"alarm\":true},") + 1, AT);
     assert_int_equal(json_object_size(json), 1);
+    assert_non_null(json_object_get(json, "z"));
     json_decref(json);
     json = edge_parts_encode(&p, strlen("\"z\":{\"path\":\"relay\",\"alarm\":true},"), AT);
     assert_int_equal(json_object_size(json), 1);

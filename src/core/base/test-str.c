@@ -95,6 +95,19 @@ static void test_failure_is_remembered(void **state)
     assert_int_equal(s.cap, 0);
 }
 
+/* A character that has no bytes in this locale. */
+static void test_what_cannot_be_written(void **state)
+{
+    struct str s = STR_NULL;
+
+    str_add(&s, "kept");
+    str_addf(&s, "%ls", L"\x20ac");
+    assert_true(s.failed);
+    assert_string_equal(str_text(&s), "kept");
+    assert_null(str_take(&s, NULL));
+    str_deinit(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +115,7 @@ int main(void)
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_failure_is_remembered),
+        cmocka_unit_test(test_what_cannot_be_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

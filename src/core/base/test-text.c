@@ -239,6 +239,26 @@ static void test_a_long_table(void **state)
     str_deinit(&out);
 }
 
+/* A character that has no bytes in this locale: the cell is none, and the table says so. */
+static void test_a_cell_that_cannot_be_written(void **state)
+{
+    struct table t = {.n_columns = 1};
+    struct str out = STR_NULL;
+
+    table_add(&t, "%s", "a");
+    assert_false(t.failed);
+    table_add(&t, "%ls", L"\x20ac");
+    assert_true(t.failed);
+    assert_int_equal(t.n, 1);
+    table_format(&t, &out);
+    assert_true(out.failed);
+    table_deinit(&t);
+    assert_int_equal(t.n, 0);
+    assert_int_equal(t.n_columns, 1);
+    assert_false(t.failed);
+    str_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_base64url_refusals),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_a_long_table),
+        cmocka_unit_test(test_a_cell_that_cannot_be_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,6 +176,19 @@ static void test_replace(void **state)
         "# weft begin other/n2\nx\n# weft end other/n2\n" WHOLE);
 }
 
+/* An owner that names no hub has no older form: its own block is all that is replaced. */
+static void test_an_owner_without_a_hub(void **state)
+{
+    struct str out = STR_NULL;
+    static const char old[] =
+        OTHERS "# weft begin default/n2\nold\n# weft end default/n2\n# weft begin default\n";
+
+    hosts_replace(&out, old, sizeof(old) - 1, "default/n2", BLOCK);
+    assert_string_equal(str_text(&out), OTHERS
+        "# weft begin default/n2\n" BLOCK "# weft end default/n2\nold\n# weft begin default\n");
+    str_deinit(&out);
+}
+
 /* Somebody's editor has damaged it: what is not ours stays. */
 static void test_damaged(void **state)
 {
@@ -295,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_rendezvous),
         cmocka_unit_test(test_others_come_first),
         cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_an_owner_without_a_hub),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_lines_of_a_block_without_end),
         cmocka_unit_test(test_names_that_begin_alike),

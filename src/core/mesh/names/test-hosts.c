@@ -238,6 +238,7 @@ static void test_lines_of_a_block_without_end(void **state)
 static void test_names_that_begin_alike(void **state)
 {
     static const char *const names[] = {"n", "n2", "N22", "n222", "m2", "o2"};
+    static const char mixed[] = "1.1.1.1 z n222 y n\n1.1.1.2 x w N22 v a\n1.1.1.3 b n2\n";
     struct hosts_extra extras[6] = {{.name = NULL}};
 
     for (size_t i = 0; i < 6; i++)
@@ -254,6 +255,12 @@ static void test_names_that_begin_alike(void **state)
     assert_true(hosts_mark_taken(extras, 6, "n2\tn222\r\n\n", 11, OWNER));
     assert_int_equal(extras[1].verdict, HOSTS_KEPT);
     assert_int_equal(extras[3].verdict, HOSTS_IN_FILE);
+    /* In whatever order they stand there. */
+    for (size_t i = 0; i < 4; i++)
+        extras[i].verdict = HOSTS_KEPT;
+    assert_true(hosts_mark_taken(extras, 6, mixed, sizeof(mixed) - 1, OWNER));
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(extras[i].verdict, HOSTS_IN_FILE);
 }
 
 static void test_words_for_each_verdict(void **state)

@@ -49,7 +49,6 @@ void keepalive_start(struct keepalive *k, nsec_t spread, nsec_t now)
 void keepalive_stop(struct keepalive *k)
 {
     k->state = KEEPALIVE_STATE_OFF;
-    k->due_at = NSEC_NEVER;
 }
 
 void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now)

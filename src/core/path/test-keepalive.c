@@ -243,6 +243,8 @@ static void test_short_lives_are_feared_at_once(void **state)
     assert_int_equal(w.k.obstacle, KEEPALIVE_OBSTACLE_REFUSED);
     assert_int_equal(keepalive_due(&w.k), NSEC_NEVER);
     assert_int_equal(keepalive_next(&w.k, w.now + 3600 * NSEC_PER_SEC), KEEPALIVE_ACTION_NONE);
+    /* What is not measured any more is feared no more. */
+    assert_int_equal(keepalive_cautious(&w.k, 10 * NSEC_PER_SEC), 10 * NSEC_PER_SEC);
 }
 
 /* While it is measured again, what was known is in use for as long as nothing speaks against it. */
@@ -368,6 +370,7 @@ static void test_a_trial_step_by_step(void **state)
     assert_int_equal(k.bounds.lives, 20 * sec);
     keepalive_stop(&k);
     assert_int_equal(keepalive_due(&k), NSEC_NEVER);
+    assert_int_equal(keepalive_next(&k, NSEC_NEVER - 1), KEEPALIVE_ACTION_NONE);
     assert_false(keepalive_is_running(&k));
     keepalive_on_learned(&k, 9, at);
     assert_int_equal(k.port, 4001);

@@ -261,7 +261,6 @@ int handshake_consume_initiation(struct handshake *hs, struct noise_remote *remo
     if (in->profile != remote->profile && !remote->takes_any)
         goto out;
     r = 0;
-    handshake_clear(hs);
     *hs = (struct handshake){
         .state = HANDSHAKE_STATE_INITIATION_CONSUMED,
         .profile = in->profile,

@@ -84,11 +84,14 @@ static void test_cipher(void **state)
     static const char aes[] = "{\"aead\": {\"chacha20poly1305\": 1300, \"aes256gcm\": 2900}}";
     static const char slow[] = "{\"aead\": {\"chacha20poly1305\": 300, \"aes256gcm\": 80}}";
     static const char half[] = "{\"aead\": {\"aes256gcm\": 80, \"rot13\": 99999}}";
+    static const char even[] = "{\"aead\": {\"chacha20poly1305\": 900, \"aes256gcm\": 900}}";
     static const char none[] = "{\"engine\": \"kernel\"}";
     static const struct cipher_case cases[] = {
         {CIPHER_AUTO, aes, aes, "aes256gcm,chacha20poly1305"},
         {CIPHER_AUTO, aes, slow, "chacha20poly1305,aes256gcm"},
         {CIPHER_AUTO, slow, aes, "chacha20poly1305,aes256gcm"},
+        {CIPHER_AUTO, even, aes, "chacha20poly1305,aes256gcm"},
+        {CIPHER_AUTO, aes, even, "chacha20poly1305,aes256gcm"},
         {CIPHER_AUTO, aes, none, "chacha20poly1305,aes256gcm"},
         {CIPHER_AUTO, aes, half, "chacha20poly1305,aes256gcm"},
         {CIPHER_AUTO, none, aes, "chacha20poly1305"},

@@ -185,7 +185,7 @@ static void step(struct world *w, struct reader *r)
             w->paths, &w->people->keys[0], w->now - reader_u8(r) * NSEC_PER_MSEC, w->now);
         break;
     case 4:
-        paths_on_socket(w->paths, w->socket, reader_u8(r) % 2, w->now);
+        paths_on_socket(w->paths, w->socket, reader_u8(r) % 2);
         break;
     case 5:
         put_peer(w, reader_u8(r) % N_PEERS, reader_u8(r));

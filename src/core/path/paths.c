@@ -456,11 +456,10 @@ void paths_on_relayed(
     path_rearm(pp);
 }
 
-void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
+void paths_on_socket(struct paths *p, uint32_t socket, bool opened)
 {
     struct paths_item *item;
 
-    (void)now;
     if (p->guessing.edge) {
         path__port_guess_on_socket(p->guessing.edge, socket, opened);
         return;

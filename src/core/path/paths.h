@@ -155,7 +155,7 @@ void paths_on_relayed(struct paths *p, const struct x25519_public *key,
     const struct x25519_public *relay, nsec_t now);
 
 /** paths_on_socket() - the action OPEN of @socket has succeeded, or failed. */
-void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now);
+void paths_on_socket(struct paths *p, uint32_t socket, bool opened);
 
 /**
  * paths_probe() - ask whether a frame of @size bytes of UDP payload gets through

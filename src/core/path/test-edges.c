@@ -223,7 +223,7 @@ static struct solo *start_guessing(void)
     solo_run(w, 5100 * MS);
     assert_int_equal(w->n_opened, 16);
     for (unsigned i = 0; i < 16; i++)
-        paths_on_socket(w->paths, w->opened[i], true, w->now);
+        paths_on_socket(w->paths, w->opened[i], true);
     assert_int_equal(w->paths->guessing.n_sockets, 16);
     return w;
 }

@@ -273,7 +273,7 @@ static struct solo *start_hard(void)
 static void open_sockets(struct solo *w, unsigned *n_done, uint32_t except)
 {
     for (; *n_done < w->n_opened; (*n_done)++)
-        paths_on_socket(w->paths, w->opened[*n_done], w->opened[*n_done] != except, w->now);
+        paths_on_socket(w->paths, w->opened[*n_done], w->opened[*n_done] != except);
     solo_take_actions(w);
 }
 
@@ -326,10 +326,10 @@ static void test_a_socket_that_cannot_be_opened_is_left_out(void **state)
     for (unsigned i = 1; i <= 256; i++)
         assert_int_equal(w->n_closed[i], i != 200);
     /* One that was opened too late is closed at once; one that was not opened is not. */
-    paths_on_socket(w->paths, 200, false, w->now);
+    paths_on_socket(w->paths, 200, false);
     solo_take_actions(w);
     assert_int_equal(w->n_closed[200], 0);
-    paths_on_socket(w->paths, 200, true, w->now);
+    paths_on_socket(w->paths, 200, true);
     solo_take_actions(w);
     assert_int_equal(w->n_closed[200], 1);
     solo_stop(w);
@@ -346,8 +346,8 @@ static void test_sockets_that_were_not_asked_for(void **state)
     assert_int_equal(paths_counters(w->paths)->frames_received, 0);
     solo_deliver_held(w, &ping, &w->host, 16, PATH_FRAME_MIN, 0);
     assert_int_equal(paths_counters(w->paths)->frames_received, 1);
-    paths_on_socket(w->paths, 17, true, w->now);
-    paths_on_socket(w->paths, 16, true, w->now);
+    paths_on_socket(w->paths, 17, true);
+    paths_on_socket(w->paths, 16, true);
     solo_take_actions(w);
     assert_int_equal(w->n_closed[17], 1);
     assert_int_equal(w->n_closed[16], 0);

@@ -143,7 +143,7 @@ static void open_socket(struct world *w, unsigned node, uint32_t socket)
         assert(n->sockets);
     }
     n->sockets[n->n_sockets++] = socket;
-    paths_on_socket(n->paths, socket, true, w->now);
+    paths_on_socket(n->paths, socket, true);
 }
 
 static void close_socket(struct world *w, unsigned node, uint32_t socket)

@@ -436,7 +436,7 @@ static void act(struct path_driver *d, const struct path_action *action, nsec_t 
         return;
     case PATH_ACTION_OPEN:
         paths_on_socket(
-            d->paths, action->socket, path_sockets_open(&d->sockets, action->socket, now), now);
+            d->paths, action->socket, path_sockets_open(&d->sockets, action->socket, now));
         return;
     case PATH_ACTION_CLOSE:
         punch_sockets_close(d->sockets.punch, action->socket);

@@ -201,6 +201,13 @@ static const char *logged(void)
     return text;
 }
 
+static void wait_for_log(const char *part)
+{
+    for (unsigned i = 0; i < 1000 && !strstr(logged(), part); i++)
+        (void)poll(NULL, 0, 10);
+    assert_non_null(strstr(logged(), part));
+}
+
 /* What a path of the agent's API says; a new reference. */
 static json_t *get(const char *path)
 {
@@ -318,10 +325,8 @@ static void test_a_cluster_that_is_not_there(void **state)
     (void)fclose(f);
     config.cluster = where;
     start(state);
-    for (unsigned i = 0; i < 1000 && !strstr(logged(), "the cluster does not say"); i++)
-        (void)poll(NULL, 0, 10);
-    assert_non_null(strstr(logged(),
-        "warning: weft: the cluster does not say who is in the network, known peers stay: "));
+    wait_for_log(
+        "warning: weft: the cluster does not say who is in the network, known peers stay: ");
     status = get("/v1/status");
     cluster = json_object_get(status, "cluster");
     assert_true(json_is_false(json_object_get(cluster, "reachable")));
@@ -351,6 +356,7 @@ static void test_names_by_dns(void **state)
     status = get("/v1/status");
     assert_true(json_is_object(json_object_get(json_object_get(status, "self"), "dns")));
     json_decref(status);
+    wait_for_log("by DNS");
     assert_string_equal(logged(),
         BEGUN "info: weft: the nodes' names are not answered by DNS, trying again: UDP address "
               "[fd5a:1::2]:53 cannot be used: Cannot assign requested address\n");

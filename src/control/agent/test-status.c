@@ -14,6 +14,7 @@
 #include "agent/status.h"
 #include "agent/status_text.h"
 #include "base/text.h"
+#include "mesh/object/node_status.h"
 #include "net/tun/offload.h"
 #include "test/support/sample_mesh.h"
 
@@ -166,6 +167,141 @@ static void test_json(void **state)
     assert_string_equal(text, expected);
     free(text);
     json_decref(json);
+    free_scene(&sc);
+}
+
+/* @place: a field of the status, and one of its own or "". @expected: JSON without spaces; "": the
+ * field is not there. */
+static void check_field(
+    const json_t *status, const char *place, const char *field, const char *expected)
+{
+    const json_t *o = json_object_get(status, place);
+    char *text = NULL;
+
+    if (field[0] != '\0')
+        o = json_object_get(json_is_array(o) ? json_array_get(o, 0) : o, field);
+    if (o)
+        text = json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    assert_string_equal(text ? text : "", expected);
+    free(text);
+}
+
+static void expect(struct scene *sc, const char *place, const char *field, const char *expected)
+{
+    json_t *json = encode(sc, sc->link.is_heard);
+
+    check_field(json, place, field, expected);
+    json_decref(json);
+}
+
+/* What the agent reaches at another place than its engine says, and what is known of such a path.
+ */
+static void test_a_peer_on_its_own_path(void **state)
+{
+    struct fabric_report *fabric = calloc(1, sizeof(*fabric));
+    struct reach_peer *peer;
+    struct observation *ob;
+    struct scene sc;
+    struct node *node;
+
+    make_scene(&sc, true);
+    expect(&sc, "peers", "fabric", "");
+    peer = &sc.agent.reach.items[0];
+    *peer = (struct reach_peer){.node = "n3",
+        .kind = PATH_KIND_DIRECT,
+        .since = NOW - 90 * SEC - 1,
+        .is_alarm = true,
+        .rtt = 1234567,
+        .least_rtt = 1000 * NSEC_PER_USEC,
+        .loss_permille = 25};
+    assert_int_equal(endpoint_parse(&peer->remote, "198.51.100.7:4000", NULL), 0);
+    expect(&sc, "peers", "rttMs", "null");
+    expect(&sc, "peers", "loss", "null");
+    peer->is_measured = true;
+    expect(&sc, "peers", "rttMs", "1.234");
+    expect(&sc, "peers", "leastRttMs", "1.0");
+    expect(&sc, "peers", "loss", "0.025");
+    expect(&sc, "peers", "path", "\"direct\"");
+    expect(&sc, "peers", "relay", "null");
+    expect(&sc, "peers", "endpoint", "\"198.51.100.7:4000\"");
+    expect(&sc, "peers", "alarm", "true");
+    expect(&sc, "peers", "sinceSeconds", "90");
+    node = (struct node *)snapshot_find_node(&sc.agent.snapshot, "n3");
+    node->stock = true;
+    node->fabric = fabric;
+    assert_non_null(fabric);
+    (void)snprintf(fabric->kind, sizeof(fabric->kind), "efa");
+    expect(&sc, "peers", "stock", "true");
+    expect(&sc, "peers", "fabric",
+        "{\"kind\":\"efa\",\"machine\":\"\",\"gpu\":\"\",\"gpus\":0,\"gbit\":0,"
+        "\"askedTogether\":false,\"keys\":[]}");
+    ob = (struct observation *)observe_find(&sc.agent.seen, &node->key);
+    ob->facts.rx_bytes = UINT64_MAX;
+    ob->facts.tx_bytes = INT64_MAX;
+    expect(&sc, "peers", "rxBytes", "9223372036854775807");
+    expect(&sc, "peers", "txBytes", "9223372036854775807");
+    /* Whom the network does not have any more is left out. */
+    (void)snprintf(peer->node, sizeof(peer->node), "n9");
+    expect(&sc, "peers", "name", "\"n4\"");
+    free_scene(&sc);
+}
+
+/* Null or nothing stands for what is not known. */
+static void test_what_is_known_of_the_hub(void **state)
+{
+    struct hub_transport *transport;
+    struct scene sc;
+    struct node *hub;
+
+    make_scene(&sc, true);
+    sc.link.is_heard = true;
+    sc.tls_failure = "of before";
+    transport = &sc.hub.transport.transport;
+    (void)snprintf(transport->why, sizeof(transport->why), "UDP is blocked");
+    expect(&sc, "hub", "tlsFailure", "");
+    expect(&sc, "hub", "storeBehindSeconds", "");
+    expect(&sc, "hub", "why", "\"\"");
+    transport->choice.by_stream = true;
+    expect(&sc, "hub", "why", "\"UDP is blocked\"");
+    expect(&sc, "hub", "udp", "false");
+    transport->choice.by_stream = false;
+    sc.link = (struct hub_link_view){.silent_for = NSEC_NEVER, .store_behind_s = 3};
+    expect(&sc, "hub", "silentSeconds", "null");
+    expect(&sc, "hub", "storeBehindSeconds", "3");
+    expect(&sc, "hub", "tlsFailure", "\"of before\"");
+    expect(&sc, "hub", "reachable", "false");
+    for (size_t i = 0; i < sc.agent.seen.n; i++)
+        sc.agent.seen.items[i].handshake_at = 0;
+    expect(&sc, "hub", "udp", "false");
+    sc.agent.seen.n = 0;
+    expect(&sc, "hub", "endpoint", "null");
+    expect(&sc, "hub", "handshakeAgeSeconds", "null");
+    expect(&sc, "hub", "rxBytes", "0");
+    expect(&sc, "hub", "txBytes", "0");
+    hub = (struct node *)snapshot_find_node(&sc.agent.snapshot, "hub");
+    hub->key = sample_key(8);
+    free(hub->hub);
+    hub->hub = NULL;
+    expect(&sc, "hub", "", "null");
+    free_scene(&sc);
+}
+
+static void test_names_and_copies(void **state)
+{
+    struct scene sc;
+
+    make_scene(&sc, true);
+    expect(&sc, "namesFailure", "", "");
+    expect(&sc, "copied", "", "");
+    sc.agent.names.opt.is_on = true;
+    sc.agent.names.left_out = json_pack("[{s:s}]", "name", "minio");
+    (void)err_set(&sc.agent.names.failure, -EROFS, "it is read-only");
+    (void)snprintf(sc.agent.copy.why, sizeof(sc.agent.copy.why), "another has its key");
+    expect(&sc, "namesPending", "", "true");
+    expect(&sc, "namesLeftOut", "", "[{\"name\":\"minio\"}]");
+    expect(&sc, "namesFailure", "", "\"it is read-only\"");
+    expect(&sc, "copied", "", "\"another has its key\"");
+    json_decref(sc.agent.names.left_out);
     free_scene(&sc);
 }
 
@@ -338,6 +474,10 @@ static void test_fault_and_foreign_peers(void **state)
     sc.agent.pass = (struct pass_plan){.due_at = NOW + 1500 * NSEC_PER_MSEC,
         .n_failed = 3,
         .fault = {.text = "somebody else has it"}};
+    expect(&sc, "self", "foreignPeers",
+        "{\"removed\":2,\"last\":\"CQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\",\"ageSeconds\":"
+        "7}");
+    expect(&sc, "self", "retry", "{\"failures\":3,\"inSeconds\":1.5}");
     json = encode(&sc, false);
     status_text_format(json, &out);
     assert_non_null(strstr(out.text, "nobody is reached until it is: somebody else has it\n"
@@ -347,6 +487,8 @@ static void test_fault_and_foreign_peers(void **state)
                                      "CQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"));
     str_deinit(&out);
     json_decref(json);
+    sc.agent.pass.due_at = NOW - SEC;
+    expect(&sc, "self", "retry", "{\"failures\":3,\"inSeconds\":0.0}");
     free_scene(&sc);
 }
 
@@ -385,12 +527,19 @@ static void test_keepalive(void **state)
     assert_true(json_real_value(json_object_get(keepalive, "survivedSeconds")) == 28);
     assert_true(json_real_value(json_object_get(keepalive, "forgottenSeconds")) == 29.5);
     assert_int_equal(json_integer_value(json_object_get(keepalive, "measured")), WALL / SEC - 180);
+    assert_int_equal(json_integer_value(json_object_get(keepalive, "measuredSecondsAgo")), 180);
     assert_string_equal(json_string_value(json_object_get(keepalive, "why")), "");
     json_decref(json);
     check_keepalive_line(&sc,
         "keepalive 21 s: the NAT forgets a silent UDP mapping after about 29 s, seen 3 min ago\n");
     sc.agent.snapshot.network.keepalive = 25;
     check_keepalive_line(&sc, "keepalive 25 s, which the network says: the NAT forgets");
+    expect(&sc, "keepalive", "from", "\"network\"");
+    /* By a clock that was set back since. */
+    plan->known.measured_at = WALL + SEC;
+    expect(&sc, "keepalive", "measuredSecondsAgo", "0");
+    plan->known.bounds.dies = NSEC_NEVER;
+    expect(&sc, "keepalive", "forgottenSeconds", "null");
     free_scene(&sc);
 }
 
@@ -440,7 +589,6 @@ static void test_hubs(void **state)
     struct agent_hub never = {.name = "hub-c", .key = sample_key(4)};
     struct str out = STR_NULL;
     struct scene sc;
-    json_t *list;
     json_t *json;
 
     make_scene(&sc, true);
@@ -461,11 +609,16 @@ static void test_hubs(void **state)
     sc.agent.hubs.items[2] = &never;
     sc.agent.hubs.n = 3;
     json = encode(&sc, true);
-    list = json_object_get(json, "hubs");
-    assert_int_equal(json_array_size(list), 3);
-    assert_true(json_is_true(json_object_get(json_array_get(list, 0), "serves")));
-    assert_true(json_is_true(json_object_get(json_array_get(list, 0), "reachable")));
-    assert_true(json_is_false(json_object_get(json_array_get(list, 1), "reachable")));
+    check_field(json, "hubs", "",
+        "[{\"name\":\"hub\",\"serves\":true,\"reachable\":true,\"endpoint\":"
+        "\"203.0.113.10:51820\",\"handshakeAgeSeconds\":12,\"why\":\"\"},{\"name\":\"hub-b\","
+        "\"serves\":false,\"reachable\":false,\"endpoint\":\"203.0.113.10:51820\","
+        "\"handshakeAgeSeconds\":4,\"why\":\"it did not answer this node's last report, so it may "
+        "be "
+        "down\"},{\"name\":\"hub-c\",\"serves\":false,\"reachable\":false,\"endpoint\":null,"
+        "\"handshakeAgeSeconds\":null,\"why\":\"no handshake with it comes about at an unknown "
+        "place: "
+        "it is down, or UDP to it is blocked\"}]");
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
         "hub hub-b at 203.0.113.10:51820: away: it did not answer this node's last report, so it "
@@ -479,6 +632,10 @@ static void test_hubs(void **state)
         json_string_value(json_object_get(json_array_get(json_object_get(json, "hubs"), 0), "why")),
         "it does not answer, and another one is being asked");
     json_decref(json);
+    (void)err_set(&sc.agent.pass.fault, -EIO, "no /dev/net/tun");
+    sc.agent.hubs.items[0] = &never;
+    sc.agent.hubs.n = 2;
+    expect(&sc, "hubs", "why", "\"the interface of this node is not as it should be\"");
     free_scene(&sc);
 }
 
@@ -561,6 +718,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json),
+        cmocka_unit_test(test_a_peer_on_its_own_path),
+        cmocka_unit_test(test_what_is_known_of_the_hub),
+        cmocka_unit_test(test_names_and_copies),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_without_hub),
         cmocka_unit_test(test_fault_and_foreign_peers),

@@ -105,9 +105,8 @@ void node_copy_init(struct node_copy *nc, const struct state *st)
     *nc = (struct node_copy){.is_copy = false};
     machine_place(place);
     machine_traits_read(&here);
-    /* A name that is too long may be left without its end. */
-    if (gethostname(host, sizeof(host)) < 0)
-        host[0] = '\0';
+    /* Fails for a name that is too long, of which it has filled @host by then. */
+    (void)gethostname(host, sizeof(host));
     host[HOST_MAX] = '\0';
     text_make_plain(host, '-');
     nc->machine = json_pack("{s:s, s:s, s:o*}", "place", place, "host", host, "joinedHere",

@@ -1,23 +1,31 @@
-/* test-node-clock.c - a clock that is off, and one that was set back. */
+/* test-node-clock.c - what an agent knows of its machine: a clock that is off or was set back, a
+ * copy, the fabric. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/node_machine.h"
 #include "agent/state/state.h"
+#include "mesh/object/node_status.h"
 #include "os/log.h"
 #include "os/machine.h"
 #include "test/support/heard_log.h"
 
 #define NOW  ((nsec_t)1790000000 * NSEC_PER_SEC)
 #define HOUR (3600 * NSEC_PER_SEC)
+
+#define PCI "/sys/bus/pci/devices"
 
 static char dir[64];
 
@@ -222,6 +230,9 @@ static void test_the_name_of_this_machine(void **state)
     assert_string_equal(host_told("rack\n7"), "rack-7");
     assert_string_equal(
         host_told("a23456789-123456789-123456789-1"), "a23456789-123456789-123456789-1");
+    /* Of a longer one the end is cut. */
+    assert_string_equal(
+        host_told("a23456789-123456789-123456789-1.internal"), "a23456789-123456789-123456789-1");
 }
 
 /* What is wrong is told once, and that it is over. */
@@ -274,6 +285,60 @@ static void test_what_an_earlier_run_has_kept(void **state)
     assert_string_equal(nc.lockout, "");
 }
 
+/* ---- its fabric ------------------------------------------------------------------------------ */
+
+static void write_word(const char *path, const char *word)
+{
+    FILE *f = fopen(path, "we");
+
+    assert_non_null(f);
+    (void)fputs(word, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* This process is on a machine with one GPU, as far as its files go, from now on. */
+static void get_a_gpu(void)
+{
+    static const char *const dirs[] = {"/sys/bus", "/sys/bus/pci", PCI, PCI "/0000:01:00.0"};
+
+    assert_int_equal(mount("none", "/sys", "tmpfs", 0, NULL), 0);
+    for (unsigned i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
+        assert_int_equal(mkdir(dirs[i], 0755), 0);
+    write_word(PCI "/0000:01:00.0/vendor", "0x10de\n");
+    write_word(PCI "/0000:01:00.0/class", "0x030200\n");
+}
+
+static void test_the_fabric_of_a_machine_with_a_gpu(void **state)
+{
+    const struct fabric_report *report;
+    struct node_fabric *nf;
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+            _exit(77);
+        get_a_gpu();
+        nf = node_fabric_new();
+        for (unsigned i = 0; i < 1000 && !node_fabric_report(nf); i++)
+            (void)poll(NULL, 0, 10);
+        report = node_fabric_report(nf);
+        if (!report || report->n_gpus != 1)
+            exit(1);
+        exit(node_fabric_free(nf) ? 1 : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+static void test_no_fabric(void **state)
+{
+    assert_null(node_fabric_report(NULL));
+    assert_null(node_fabric_free(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +352,8 @@ int main(void)
         cmocka_unit_test(test_the_name_of_this_machine),
         cmocka_unit_test_setup_teardown(test_what_is_told_of_the_clock, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_an_earlier_run_has_kept, set_up, tear_down),
+        cmocka_unit_test(test_the_fabric_of_a_machine_with_a_gpu),
+        cmocka_unit_test(test_no_fabric),
     };
 
     log_init("test", LOG_LEVEL_ERROR);

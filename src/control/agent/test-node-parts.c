@@ -22,6 +22,8 @@
 #include "base/text.h"
 #include "measure/order.h"
 #include "measure/service.h"
+#include "os/log.h"
+#include "test/support/heard_log.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -316,13 +318,90 @@ static void test_a_result_is_kept_for_the_next_start(void **state)
     end_kept(k);
 }
 
+/* What follows from a measurement depends on what the network says. */
+static void test_what_is_told_of_a_result(void **state)
+{
+#define FLOW    "test: a silent UDP flow is forgotten after about 27 s"
+#define FIXED   ", and the network lab's keepalive is "
+#define IS_LOST " s, so this node cannot be reached when it has been idle; \"auto\" would be 18 s\n"
+    static const struct {
+        uint16_t network;
+        nsec_t dies;
+        const char *words;
+    } cases[] = {
+        {NETWORK_KEEPALIVE_AUTO, 30 * SEC, "info: " FLOW "; the keepalive is 18 s\n"},
+        {0, 30 * SEC, "warning: " FLOW FIXED "0" IS_LOST},
+        {31, 30 * SEC, "warning: " FLOW FIXED "31" IS_LOST},
+        {30, 30 * SEC, "warning: " FLOW FIXED "30" IS_LOST},
+        {29, 30 * SEC, "info: " FLOW "; the network's keepalive of 29 s stays\n"},
+        {0, NSEC_NEVER,
+            "info: test: a silent UDP flow is kept for more than 24 s; the network's keepalive of "
+            "0 s stays\n"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct kept *k = begin_kept(NULL, NULL);
+        struct network net = {.meta = {.name = "lab"}, .keepalive = cases[i].network};
+
+        k->nk.probe.plan.known = (struct keepalive_known){
+            .bounds = {.lives = 24 * SEC, .dies = cases[i].dies}, .measured_at = SEC};
+        log_init("test", LOG_LEVEL_INFO);
+        heard_log_begin();
+        node_keepalive_on_result(&k->nk, &net);
+        assert_string_equal(heard_log_end(), cases[i].words);
+        end_kept(k);
+    }
+}
+
+/* That a mapping has gone is told while more is to be measured; after it the result is. */
+static void test_what_is_told_of_a_shorter_keepalive(void **state)
+{
+    struct kept *k = begin_kept(NULL, NULL);
+    struct keepalive *machine = &k->nk.probe.plan.machine;
+
+    log_init("test", LOG_LEVEL_INFO);
+    heard_log_begin();
+    node_keepalive_on_interval(&k->nk);
+    assert_string_equal(heard_log_end(), "");
+    keepalive_start(machine, 0, SEC);
+    k->nk.probe.plan.known.bounds = (struct keepalive_bounds){.lives = 24 * SEC, .dies = 40 * SEC};
+    machine->bounds = (struct keepalive_bounds){.lives = 24 * SEC, .dies = 30 * SEC};
+    heard_log_begin();
+    node_keepalive_on_interval(&k->nk);
+    assert_string_equal(heard_log_end(),
+        "info: test: a UDP mapping that was silent for 30 s is gone; until more is known the "
+        "keepalive is 18 s\n");
+    end_kept(k);
+}
+
+/* What was measured is not lost for this run when it cannot be kept. */
+static void test_a_result_that_cannot_be_kept(void **state)
+{
+    struct kept *k = begin_kept(NULL, NULL);
+    struct network net = {.keepalive = NETWORK_KEEPALIVE_AUTO};
+
+    k->nk.dir = "/dev/null";
+    log_init("test", LOG_LEVEL_WARNING);
+    heard_log_begin();
+    node_keepalive_on_result(&k->nk, &net);
+    assert_memory_equal(
+        heard_log_end(), "warning: test: what was measured of idle UDP mappings is not kept: ", 67);
+    end_kept(k);
+}
+
 /* Somebody may want to see what is in it. */
 static void test_a_damaged_file_is_left_alone(void **state)
 {
-    struct kept *k = begin_kept(NULL, "{\"half");
+    struct kept *k;
     struct keepalive_known read = KEEPALIVE_KNOWN_NULL;
     struct network net = {.keepalive = NETWORK_KEEPALIVE_AUTO};
 
+    log_init("test", LOG_LEVEL_ERROR);
+    heard_log_begin();
+    k = begin_kept(NULL, "{\"half");
+    assert_non_null(strstr(heard_log_end(),
+        "; it is left as it is, and what is measured is not kept until it is removed\n"));
+    assert_true(k->nk.is_damaged);
     k->nk.probe.plan.known = (struct keepalive_known){
         .bounds = {.lives = 24 * SEC, .dies = 30 * SEC}, .measured_at = 1790000000 * SEC};
     node_keepalive_on_result(&k->nk, &net);
@@ -366,6 +445,9 @@ int main(void)
         cmocka_unit_test(test_keys_of_a_large_network),
         cmocka_unit_test(test_keepalive_for_peers),
         cmocka_unit_test(test_a_result_is_kept_for_the_next_start),
+        cmocka_unit_test(test_what_is_told_of_a_result),
+        cmocka_unit_test(test_what_is_told_of_a_shorter_keepalive),
+        cmocka_unit_test(test_a_result_that_cannot_be_kept),
         cmocka_unit_test(test_a_damaged_file_is_left_alone),
         cmocka_unit_test(test_which_jobs_have_started),
     };

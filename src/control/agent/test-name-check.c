@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -23,11 +24,12 @@ static char asked[64]; /* the names, each with a blank behind */
 static enum name_found resolver(const struct name_query *q, struct ip_addr *ret_where)
 {
     enum name_found found = NAME_FOUND_NOBODY;
+    size_t len;
 
     (void)pthread_mutex_lock(&lock);
     n_waiting++;
-    (void)strncat(asked, q->name, sizeof(asked) - strlen(asked) - 2);
-    (void)strcat(asked, " ");
+    len = strlen(asked);
+    (void)snprintf(asked + len, sizeof(asked) - len, "%s ", q->name);
     (void)pthread_cond_broadcast(&changed);
     while (!is_open)
         (void)pthread_cond_wait(&changed, &lock);

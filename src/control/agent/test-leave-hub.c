@@ -19,6 +19,7 @@
 #include <cmocka.h>
 #include <uv.h>
 
+#include "agent/state/state.h"
 #include "api/server/server.h"
 #include "api/server/tls_front.h"
 #include "base/err.h"
@@ -353,6 +354,33 @@ static void test_a_hub_whose_key_nobody_has(void **state)
     assert_string_equal(e.text, "the hub's key is one that nobody can have");
 }
 
+/* ---- without an agent ------------------------------------------------------------------------ */
+
+static void test_a_node_whose_agent_has_ended(void **state)
+{
+    struct object self = sample_node(2);
+    struct leave_result lr;
+    struct err e = ERR_NULL;
+    char path[128];
+
+    (void)netns_need(state);
+    start_hub(false);
+    know_hub();
+    assert_true(x25519_derive_public(&st.secret, &self.node.key));
+    sample_put(&st.snapshot, self);
+    (void)snprintf(st.interface, sizeof(st.interface), "weft0");
+    if (state_write_snapshot(&st.snapshot, dir, &e) != 0 || state_write(&st, dir, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    (void)snprintf(path, sizeof(path), "%s/sock", dir);
+    assert_int_equal(leave_without_agent(dir, path, false, &lr, &e), 0);
+    assert_true(lr.has_reported_hub);
+    assert_string_equal(lr.why, "");
+    assert_string_equal(hub.asked, asked_publicly(1));
+    assert_false(state_is_there(dir));
+    (void)snprintf(path, sizeof(path), "%s/lock", dir);
+    (void)unlink(path);
+}
+
 /* ---- by the token ---------------------------------------------------------------------------- */
 
 static void test_who_has_just_come(void **state)
@@ -395,6 +423,7 @@ int main(void)
         TEST(test_another_hub_by_its_own_key),
         TEST(test_the_only_hub),
         TEST(test_a_hub_whose_key_nobody_has),
+        TEST(test_a_node_whose_agent_has_ended),
         TEST(test_who_has_just_come),
     };
 

@@ -236,6 +236,8 @@ static void test_a_peer_on_its_own_path(void **state)
         "{\"kind\":\"efa\",\"machine\":\"\",\"gpu\":\"\",\"gpus\":0,\"gbit\":0,"
         "\"askedTogether\":false,\"keys\":[]}");
     ob = (struct observation *)observe_find(&sc.agent.seen, &node->key);
+    ob->handshake_at = NOW;
+    expect(&sc, "peers", "handshakeAgeSeconds", "0");
     ob->facts.rx_bytes = UINT64_MAX;
     ob->facts.tx_bytes = INT64_MAX;
     expect(&sc, "peers", "rxBytes", "9223372036854775807");

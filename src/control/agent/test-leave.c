@@ -26,7 +26,10 @@
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "mesh/names/hosts.h"
+#include "net/netlink/rtnl.h"
 #include "net/socket/unix_socket.h"
+#include "net/tun/offload.h"
+#include "net/tun/tun.h"
 #include "os/file.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
@@ -179,6 +182,27 @@ static void test_it_is_taken_down(void **state)
     check_sockets(false);
 }
 
+/* What an agent has left of it; but not what somebody else has made. */
+static void test_the_interface_is_removed(void **state)
+{
+    struct netlink *nl = netns_need(state);
+    struct offloads offloads = offloads_all();
+    struct tun tun = TUN_NULL;
+    struct leave_result lr;
+    struct rtnl_link link;
+
+    write_state(true);
+    assert_int_equal(rtnl_add_link(nl, "weft0", "bridge"), 0);
+    assert_int_equal(leave_without_agent(dir, socket_path, true, &lr, NULL), 0);
+    assert_int_equal(rtnl_find_link(nl, "weft0", &link), 0);
+    assert_int_equal(rtnl_remove_link(nl, link.ifindex), 0);
+    if (tun_open(&tun, "weft0", 1, &offloads, NULL) != 0)
+        skip();
+    assert_int_equal(leave_without_agent(dir, socket_path, true, &lr, NULL), 0);
+    assert_int_equal(rtnl_find_link(nl, "weft0", &link), RTNL_E_ABSENT);
+    tun_close(&tun);
+}
+
 /* Also when no hub can be told. */
 static void test_it_leaves(void **state)
 {
@@ -264,6 +288,7 @@ int main(void)
         TEST(test_a_node_that_was_removed),
         TEST(test_an_agent_that_runs),
         TEST(test_it_is_taken_down),
+        TEST(test_the_interface_is_removed),
         TEST(test_it_leaves),
         TEST(test_names_are_taken_away),
         TEST(test_a_network_without_a_hub),

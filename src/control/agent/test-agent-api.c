@@ -396,6 +396,27 @@ static void test_it_is_taken_down(void **state)
     close_api();
 }
 
+/* Then it goes on as before: nothing was left, and nothing forgotten. */
+static void test_an_interface_that_stays(void **state)
+{
+    static const char words[] = "the interface lo cannot be removed: ";
+    struct agent *a = open_api(state);
+    json_t *answer;
+
+    assert_int_equal(state_write(&a->state, w.dir, NULL), 0);
+    a->reconcile.engine = NULL;
+    a->reconcile.interface = "lo";
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(ask("POST", i == 0 ? "/v1/down" : "/v1/leave", ""), 500);
+        answer = json_loads(w.answer, 0, NULL);
+        assert_memory_equal(text_of(answer, "error"), words, sizeof(words) - 1);
+        json_decref(answer);
+    }
+    assert_false(a->is_ending);
+    assert_true(state_is_there(w.dir));
+    close_api();
+}
+
 static void test_names_that_stay(void **state)
 {
     struct agent *a = open_api(state);
@@ -451,6 +472,7 @@ int main(int argc, char *argv[])
         TEST(test_who_may_do_what),
         TEST(test_the_kernels_engine_is_not_renewed),
         TEST(test_it_is_taken_down),
+        TEST(test_an_interface_that_stays),
         TEST(test_names_that_stay),
         TEST(test_it_leaves),
     };

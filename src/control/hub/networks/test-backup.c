@@ -43,7 +43,7 @@ static int leave(void **state)
 
 static bool is_there(const char *dir, const char *name)
 {
-    char path[256];
+    char path[512];
 
     (void)snprintf(path, sizeof(path), "%s%s%s", dir, name[0] ? "/" : "", name);
     return access(path, F_OK) == 0;
@@ -51,7 +51,7 @@ static bool is_there(const char *dir, const char *name)
 
 static void write_file(const char *dir, const char *name, const char *text)
 {
-    char path[256];
+    char path[512];
     FILE *f;
 
     (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -63,7 +63,7 @@ static void write_file(const char *dir, const char *name, const char *text)
 
 static void read_file(const char *dir, const char *name, char ret[static 512])
 {
-    char path[256];
+    char path[512];
     size_t n;
     FILE *f;
 
@@ -97,6 +97,8 @@ static int restore(char ret_keyless[static 128], char ret_former[static 512], st
 static void test_a_hub_goes_on_from_a_copy(void **state)
 {
     static const char *const options[] = {"--name", "it's", "--public", "192.0.2.1", ""};
+    static const char *const parts[] = {"hub.db", "tls.key", "tls.crt", "admin.token",
+        "addresses.json", "options.json", "keys/default.key"};
     struct err e = ERR_NULL;
     struct str words = STR_NULL;
     struct stat st;
@@ -109,12 +111,12 @@ static void test_a_hub_goes_on_from_a_copy(void **state)
     write_file(hub.dir, "keys/notes.txt", "no key");
     write_file(hub.dir, "keys/.key", "no key");
     write_file(hub.dir, "other", "not the hub's");
+    write_file(hub.dir, "addresses.json", "{}");
     assert_int_equal(backup_keep_options(hub.dir, options, 5, &e), 0);
     make_copy();
     assert_false(is_there(hub.dir, "backup.new"));
-    assert_true(is_there(copied, "hub.db"));
-    assert_true(is_there(copied, "tls.key"));
-    assert_true(is_there(copied, "keys/default.key"));
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+        assert_true(is_there(copied, parts[i]));
     assert_false(is_there(copied, "keys/notes.txt"));
     assert_false(is_there(copied, "keys/.key"));
     assert_false(is_there(copied, "other"));
@@ -307,9 +309,18 @@ static void test_what_was_there(void **state)
     char former[512] = "";
     char again[512] = "";
     char keyless[128];
+    char path[256];
 
     make_copy();
     sample_hub_close(&hub);
+    /* A restore that ended in the middle has left something. */
+    (void)snprintf(path, sizeof(path), "%s/a", hub.dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s/a/b", hub.dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s.restore", elsewhere);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_file(path, "hub.db", "half");
     assert_int_equal(restore(keyless, former, &e), 0);
     write_file(elsewhere, "mine", "x");
     assert_int_equal(restore(keyless, former, &e), 0);
@@ -361,6 +372,34 @@ static void test_what_is_no_copy(void **state)
     assert_string_equal(former, "x");
 }
 
+/* The state cannot be put where something else lies: what lay there is there again. */
+static void test_a_state_that_cannot_be_placed(void **state)
+{
+    struct err e = ERR_NULL;
+    char former[512] = "x";
+    char keyless[128];
+    char words[512];
+    char path[256];
+
+    make_copy();
+    sample_hub_close(&hub);
+    write_file(hub.dir, "a", "no folder");
+    assert_int_equal(restore(keyless, former, &e), -ENOTDIR);
+    assert_string_equal(former, "x");
+    (void)snprintf(path, sizeof(path), "%s/a", hub.dir);
+    assert_int_equal(unlink(path), 0);
+    /* A folder that can be reached by a way that a folder cannot be renamed to. */
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(elsewhere, sizeof(elsewhere), "%s/a/.", hub.dir);
+    assert_true(restore(keyless, former, &e) < 0);
+    (void)snprintf(
+        words, sizeof(words), "\"%s\" cannot be moved to \"%s.before-", elsewhere, elsewhere);
+    assert_memory_equal(err_text(&e), words, strlen(words));
+    assert_string_equal(former, "x");
+    assert_true(is_there(path, ""));
+    assert_false(is_there(path, "..restore"));
+}
+
 /* A copy that was carried without its keys, or with something else in their place. */
 static void test_keys_that_are_missing(void **state)
 {
@@ -394,7 +433,7 @@ static void test_a_hub_that_runs(void **state)
 
     make_copy();
     assert_int_equal(backup_restore(copied, hub.dir, former, &keyless, &e), -EBUSY);
-    assert_non_null(strstr(err_text(&e), "end that hub first"));
+    assert_non_null(strstr(err_text(&e), ": end that hub first"));
     assert_string_equal(former, "x");
     str_deinit(&keyless);
     sample_hub_close(&hub);
@@ -402,6 +441,7 @@ static void test_a_hub_that_runs(void **state)
 
 static void test_copies_of_copies(void **state)
 {
+    static const char *const beside[] = {"hub.db-wal", "hub.db-shm", "hub.db-journal"};
     struct err e = ERR_NULL;
 
     make_copy();
@@ -411,10 +451,14 @@ static void test_copies_of_copies(void **state)
     assert_true(is_there(elsewhere, "keys/default.key"));
     assert_int_equal(backup_copy(copied, elsewhere, &e), -EEXIST);
     assert_true(is_there(elsewhere, "hub.db"));
-    /* What is no part of a copy stays, with its folder. */
+    /* What is no part of a copy stays, with its folder; what the database has beside it goes. */
+    for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++)
+        write_file(elsewhere, beside[i], "x");
     write_file(elsewhere, "notes", "x");
     backup_remove(elsewhere);
     assert_false(is_there(elsewhere, "hub.db"));
+    for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++)
+        assert_false(is_there(elsewhere, beside[i]));
     assert_false(is_there(elsewhere, "keys"));
     assert_true(is_there(elsewhere, "notes"));
     backup_remove(copied);
@@ -460,6 +504,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_hub_goes_on_from_a_copy, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_was_there, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_no_copy, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_state_that_cannot_be_placed, enter, leave),
         cmocka_unit_test_setup_teardown(test_keys_that_are_missing, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_hub_that_runs, enter, leave),
         cmocka_unit_test_setup_teardown(test_copies_of_copies, enter, leave),

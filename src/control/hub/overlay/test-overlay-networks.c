@@ -18,7 +18,9 @@
 
 #include "base/err.h"
 #include "base/metrics.h"
-#include "hub/overlay/overlay.h"
+#include "engine/engine.h"
+#include "hub/overlay/overlay_internal.h"
+#include "mesh/config/wg_config.h"
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
@@ -130,12 +132,13 @@ static unsigned find(struct search *s, const struct model_network *net)
     return s->n;
 }
 
-static int find_rule(const struct model_network *net)
+static int find_rule(const struct model_network *net, bool v4)
 {
-    const struct rtnl_rule rule = {
-        .table = rtnl_table_of(net->served->interface), .from = net->address4, .priority = 5186};
+    const struct rtnl_rule rule = {.table = rtnl_table_of(net->served->interface),
+        .from = v4 ? net->address4 : net->address6,
+        .priority = 5186};
 
-    return rtnl_find_rule(w.nl, true, &rule);
+    return rtnl_find_rule(w.nl, v4, &rule);
 }
 
 /* ---- one network ----------------------------------------------------------------------------- */
@@ -169,12 +172,17 @@ static void test_its_routes(void **state)
     route.prefix = w.net->spec.cidr6;
     assert_int_equal(find(&route, w.net), 1);
     assert_int_equal(route.found.metrics.mtu, 1280);
+    assert_int_equal(route.found.metrics.advmss, RENDER_MTU_SAFE - 40 - 20);
     /* The hub's own packets leave by it, whatever interface else leads there. */
     route.prefix = netns_prefix("10.77.0.0/16");
     route.is_own_table = true;
     assert_int_equal(find(&route, w.net), 1);
     assert_int_equal(route.found.protocol, RTNL_PEER_ROUTES);
-    assert_int_equal(find_rule(w.net), 0);
+    assert_int_equal(route.found.metrics.mtu, RENDER_MTU_SAFE);
+    assert_int_equal(find_rule(w.net, true), 0);
+    route.prefix = w.net->spec.cidr6;
+    assert_int_equal(find(&route, w.net), 1);
+    assert_int_equal(find_rule(w.net, false), 0);
 }
 
 static void test_it_is_removed(void **state)
@@ -185,7 +193,8 @@ static void test_it_is_removed(void **state)
     overlay_remove_network(w.net);
     assert_null(w.net->served->overlay);
     assert_false(is_there(w.net));
-    assert_int_equal(find_rule(w.net), RTNL_E_ABSENT);
+    assert_int_equal(find_rule(w.net, true), RTNL_E_ABSENT);
+    assert_int_equal(find_rule(w.net, false), RTNL_E_ABSENT);
     overlay_remove_network(w.net);
     add(w.net);
     assert_true(is_there(w.net));
@@ -280,8 +289,10 @@ static void test_a_network_in_the_shadow_of_another(void **state)
     assert_int_equal(find(&address, second), 1);
     assert_int_equal(find(&address, w.net), 0);
     /* Its packets have no table of their own. */
-    assert_int_equal(find_rule(w.net), 0);
-    assert_int_equal(find_rule(second), RTNL_E_ABSENT);
+    assert_int_equal(find_rule(w.net, true), 0);
+    assert_int_equal(find_rule(second, true), RTNL_E_ABSENT);
+    /* Their blocks of IPv6 are not the same. */
+    assert_int_equal(find_rule(second, false), 0);
     overlay_remove_network(w.net);
     assert_true(is_there(second));
 }
@@ -317,6 +328,7 @@ static void test_a_port_that_is_taken(void **state)
 
 static void test_a_member_is_a_peer(void **state)
 {
+    struct wg_config config = WG_CONFIG_NULL;
     struct overlay_facts facts;
     const struct model_node *node;
 
@@ -330,9 +342,41 @@ static void test_a_member_is_a_peer(void **state)
     assert_true(overlay_read_facts(node, clock_now(), &facts));
     assert_int_equal(facts.handshake_at, 0);
     assert_int_equal(facts.rx_bytes, 0);
+    /* The device has the network's key, and this one peer. */
+    assert_int_equal(w.net->served->overlay->engine->ops->kind, ENGINE_KIND_USERSPACE);
+    assert_int_equal(engine_get(w.net->served->overlay->engine, &config, &w.e), 0);
+    assert_true(x25519_public_equal(&config.public, &w.net->public));
+    assert_int_equal(config.n_peers, 1);
+    assert_true(x25519_public_equal(&config.peers[0].key, &node->spec.key));
+    assert_int_equal(config.peers[0].n_allowed, 2);
+    wg_config_deinit(&config);
     overlay_cut_node(node);
     overlay_remove_node(node);
     assert_false(overlay_read_facts(node, clock_now(), &facts));
+}
+
+/* Each second what is new of its members is written, and how far its clock has come. */
+static void test_what_is_done_each_second(void **state)
+{
+    static const char *const files[] = {"addresses.json", "timestamp"};
+    char path[128];
+
+    (void)netns_need(state);
+    add(w.net);
+    assert_int_equal(overlay_start(w.o, &w.e), 0);
+    assert_int_equal(uv_timer_get_repeat(&w.o->tick), 1000);
+    assert_true(uv_timer_get_due_in(&w.o->tick) <= 1000);
+    w.o->has_updates = true;
+    uv_timer_set_repeat(&w.o->tick, 1);
+    assert_int_equal(uv_timer_again(&w.o->tick), 0);
+    while (w.o->has_updates)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    overlay_stop(w.o);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", w.hub.dir, files[i]);
+        assert_int_equal(access(path, F_OK), 0);
+    }
+    assert_false(w.o->is_started);
 }
 
 static void test_its_metrics(void **state)
@@ -367,6 +411,7 @@ int main(void)
         TEST(test_a_network_in_the_shadow_of_another),
         TEST(test_a_port_that_is_taken),
         TEST(test_a_member_is_a_peer),
+        TEST(test_what_is_done_each_second),
         TEST(test_its_metrics),
     };
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <uv.h>
@@ -387,6 +388,53 @@ static void test_what_it_makes_in_its_directory(void **state)
     }
 }
 
+/* Without its options, which copies of its state would hold, it serves all the same. */
+static void test_options_that_cannot_be_kept(void **state)
+{
+    static const char *const options[] = {"--name", "x"};
+    char warnings[512];
+    char path[128];
+
+    (void)netns_need(state);
+    w.config.options = options;
+    w.config.n_options = 2;
+    (void)snprintf(path, sizeof(path), "%s/options.json", w.dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(warnings, sizeof(warnings),
+        "warning: hub: the options of this start are not kept, so that copies of the hub's state "
+        "do not hold them: \"%s\" cannot be written: Is a directory\n",
+        path);
+    expect_start(NULL, NULL, warnings, "default ");
+}
+
+/* What it is told at its start, its parts have. */
+static void test_what_its_parts_are_told(void **state)
+{
+    (void)netns_need(state);
+    w.config.audit_age_s = 86400;
+    assert_int_equal(start_still(NULL, NULL), 0);
+    assert_int_equal(w.hub->audit.age_s, 86400);
+    assert_null(w.hub->audit.hub);
+    assert_int_equal(w.hub->audit.salt, 0);
+    assert_int_not_equal(w.hub->model.boot, 0);
+    assert_int_equal(w.hub->model.boot >> 53, 0);
+    assert_int_equal(w.hub->handlers.udp_port, 51820);
+    assert_int_equal(w.hub->streams.udp_port, 51820);
+    assert_int_not_equal(hub_api_port(w.hub), 0);
+    assert_int_equal(w.hub->changes.api_port, hub_api_port(w.hub));
+    assert_int_equal(w.hub->networks.api_port, hub_api_port(w.hub));
+    assert_ptr_equal(w.hub->changes.server, w.hub->server);
+    assert_ptr_equal(w.hub->handlers.server, w.hub->server);
+    assert_ptr_equal(w.hub->changes.jobs, w.hub->jobs);
+    assert_ptr_equal(w.hub->handlers.jobs, w.hub->jobs);
+    assert_ptr_equal(w.hub->changes.events, &w.hub->reports.events);
+    assert_null(w.hub->spending.prices);
+    assert_non_null(w.hub->stun);
+    assert_true(w.hub->changes.is_running && w.hub->networks.is_serving);
+    assert_int_equal(uv_timer_get_repeat(&w.hub->tick), 1000);
+    end_still();
+}
+
 static void test_a_price_table_that_is_none(void **state)
 {
     json_t *prices = json_pack("[i]", 7);
@@ -448,6 +496,11 @@ static void test_what_is_done_each_second(void **state)
     struct watched_text *text;
     struct model_network *net;
     nsec_t since = clock_now();
+    const struct store_op leased = {.kind = STORE_OP_PUT,
+        .key = "leased/x",
+        .value = "x",
+        .expect = STORE_EXPECT_ANY,
+        .ttl_seconds = 1};
 
     (void)netns_need(state);
     assert_int_equal(start_still(NULL, NULL), 0);
@@ -457,6 +510,7 @@ static void test_what_is_done_each_second(void **state)
     text->is_used = true;
     w.hub->reports.is_refusing = true;
     w.hub->networks.refresh_failure.code = -EIO;
+    assert_int_equal(store_now_commit(w.hub->store, &leased, 1, since, NULL, NULL, NULL), 0);
     while (w.hub->reports.present_at == 0 && clock_now() - since < 10 * NSEC_PER_SEC)
         (void)uv_run(&w.loop, UV_RUN_ONCE);
     assert_int_not_equal(w.hub->reports.present_at, 0);
@@ -468,7 +522,36 @@ static void test_what_is_done_each_second(void **state)
     assert_false(w.hub->reports.is_refusing);
     assert_int_equal(w.hub->networks.refresh_failure.code, 0);
     assert_false(text->is_used);
+    store_wait(w.hub->store);
+    assert_true(store_due(w.hub->store) == NSEC_NEVER);
     net->spec.budgets.n = 0;
+    end_still();
+}
+
+/* What was refused is in the log when it has ended. */
+static void test_the_last_refusals(void **state)
+{
+    (void)netns_need(state);
+    assert_int_equal(start_still(NULL, NULL), 0);
+    audit_refused(&w.hub->audit, "GET /a", "", 401, "no", clock_now());
+    hub_stop(w.hub);
+    assert_int_equal(w.hub->audit.n_pending, 0);
+    assert_int_equal(w.hub->audit.n_written[AUDIT_REFUSAL], 1);
+    assert_null(w.hub->stun);
+    end_still();
+}
+
+/* When another process is this hub, its loop ends, and it says why. */
+static void test_another_process_is_this_hub(void **state)
+{
+    struct err e = ERR_NULL;
+
+    (void)netns_need(state);
+    assert_int_equal(start_still(NULL, NULL), 0);
+    (void)err_set(&w.hub->owners.failure, -EEXIST, "another one");
+    assert_int_not_equal(uv_run(&w.loop, UV_RUN_DEFAULT), 0);
+    assert_int_equal(hub_failure(w.hub, &e), -EEXIST);
+    assert_string_equal(err_text(&e), "another one");
     end_still();
 }
 
@@ -537,6 +620,8 @@ static void test_the_jobs_of_a_shared_store(void **state)
     net = hub_next_network(w.hub, NULL);
     assert_non_null(net->served->jobs.served);
     assert_int_equal(net->own->spec.hub->rendezvous_epoch, 1);
+    assert_string_equal(w.hub->audit.hub, "hub");
+    assert_int_equal(w.hub->audit.salt, w.hub->model.boot);
     text = owner_record_encode(&(struct owner_record){.hub = "far", .epoch = 2});
     put(owner_key(key, OWNER_RECORD_PREFIX, "default"), text);
     since = clock_now();
@@ -710,12 +795,16 @@ int main(int argc, char *argv[])
         TEST(test_a_first_network_that_cannot_be),
         TEST(test_networks_in_the_order_of_their_names),
         TEST(test_what_it_makes_in_its_directory),
+        TEST(test_options_that_cannot_be_kept),
+        TEST(test_what_its_parts_are_told),
         TEST(test_a_price_table_that_is_none),
         TEST(test_a_store_that_is_none),
         TEST(test_a_port_that_is_taken),
         TEST(test_a_socket_that_somebody_serves),
         cmocka_unit_test(test_names_that_a_hub_may_have),
         TEST(test_what_is_done_each_second),
+        TEST(test_the_last_refusals),
+        TEST(test_another_process_is_this_hub),
         TEST(test_the_jobs_of_a_shared_store),
         TEST(test_a_network_that_another_hub_makes),
         TEST(test_root_at_its_socket),

@@ -18,6 +18,8 @@
 
 #include "base/err.h"
 #include "base/metrics.h"
+#include "base/secret.h"
+#include "base/text.h"
 #include "engine/engine.h"
 #include "hub/overlay/overlay_internal.h"
 #include "mesh/config/wg_config.h"
@@ -26,6 +28,7 @@
 #include "os/clock.h"
 #include "test/support/netns.h"
 #include "test/support/sample_hub.h"
+#include "wire/path.h"
 
 static struct world {
     struct sample_hub hub;
@@ -326,6 +329,20 @@ static void test_a_port_that_is_taken(void **state)
     assert_int_equal(overlay_start(w.o, &w.e), 0);
 }
 
+/* "aa", with that key. */
+static const struct model_node *add_member(const struct x25519_public *key)
+{
+    char text[BASE64_SIZE(32)];
+    char body[256];
+
+    base64_encode(key->b, sizeof(key->b), text);
+    (void)snprintf(body, sizeof(body), "{\"name\":\"aa\",\"publicKey\":\"%s\"}", text);
+    assert_int_equal(sample_hub_ask(&w.hub, API_ACCESS_ADMIN, NULL, "POST",
+                         "/v1/networks/default/nodes", body, NULL),
+        201);
+    return sample_hub_node(&w.hub, "aa");
+}
+
 static void test_a_member_is_a_peer(void **state)
 {
     struct wg_config config = WG_CONFIG_NULL;
@@ -353,6 +370,68 @@ static void test_a_member_is_a_peer(void **state)
     overlay_cut_node(node);
     overlay_remove_node(node);
     assert_false(overlay_read_facts(node, clock_now(), &facts));
+}
+
+/* A socket on this machine that takes what is sent to it. */
+static struct endpoint open_socket(int *ret_fd)
+{
+    struct endpoint ep = {.addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1})};
+    const struct timeval patience = {.tv_sec = 10};
+
+    ep.port = take_port(ret_fd);
+    assert_int_equal(setsockopt(*ret_fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    return ep;
+}
+
+/* What a member sends to the port to measure its way comes back from there. */
+static void test_a_member_that_measures(void **state)
+{
+    const struct path_frame probe = {.kind = PATH_FRAME_PROBE,
+        .flags = PATH_FRAME_WHOLE,
+        .transaction = 7,
+        .session = 9,
+        .sequence = 1,
+        .clock = 5000};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct xchacha_nonce nonce = {{3}};
+    struct rng rng = rng_kernel();
+    struct udp_path path = {.ifindex = 0};
+    uint8_t frame[1200];
+    struct x25519_secret secret;
+    struct x25519_public public;
+    const struct model_node *node;
+    struct path_keys keys;
+    nsec_t since = clock_now();
+    struct path_frame ack;
+    int fd;
+
+    (void)netns_need(state);
+    w.o = overlay_free(w.o);
+    w.options.listen_port = take_port(&fd);
+    to.sin_port = htons(w.options.listen_port);
+    (void)close(fd);
+    assert_int_equal(overlay_new(&w.o, &w.loop, &w.options, &w.e), 0);
+    assert_int_equal(overlay_start(w.o, &w.e), 0);
+    add(w.net);
+    x25519_secret_make(&secret, &rng);
+    assert_true(x25519_derive_public(&secret, &public));
+    node = add_member(&public);
+    overlay_add_node(w.o, node, clock_now());
+    path.remote = open_socket(&fd);
+    overlay__note_path(w.net->served->overlay, &public, &path, clock_now());
+    assert_true(path_keys_derive(&keys, &secret, &public, &w.net->public));
+    assert_true(path_frame_seal(&keys, &probe, &nonce, sizeof(frame), frame));
+    assert_int_equal(
+        sendto(fd, frame, sizeof(frame), 0, (struct sockaddr *)&to, sizeof(to)), sizeof(frame));
+    while (w.o->probes.sequence == 0 && clock_now() - since < 10 * NSEC_PER_SEC)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    assert_int_equal(recv(fd, frame, sizeof(frame), MSG_TRUNC), sizeof(frame));
+    assert_true(path_frame_open(&keys, frame, sizeof(frame), &ack));
+    assert_int_equal(ack.kind, PATH_FRAME_PROBE_ACK);
+    assert_int_equal(ack.transaction, 7);
+    secret_wipe(&keys, sizeof(keys));
+    overlay_remove_node(node);
+    (void)close(fd);
 }
 
 /* Each second what is new of its members is written, and how far its clock has come. */
@@ -411,6 +490,7 @@ int main(void)
         TEST(test_a_network_in_the_shadow_of_another),
         TEST(test_a_port_that_is_taken),
         TEST(test_a_member_is_a_peer),
+        TEST(test_a_member_that_measures),
         TEST(test_what_is_done_each_second),
         TEST(test_its_metrics),
     };

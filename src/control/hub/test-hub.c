@@ -605,6 +605,30 @@ static void test_a_network_that_another_hub_makes(void **state)
     w.config.store = NULL;
 }
 
+static int keep_value(void *ctx, const struct store_item *item)
+{
+    (void)snprintf(ctx, 256, "%s", item->value);
+    return 0;
+}
+
+/* At its end it gives up the jobs of its networks, so that another hub need not wait. */
+static void test_jobs_are_given_up(void **state)
+{
+    char value[256] = "";
+
+    (void)netns_need(state);
+    assert_int_equal(store_open(&w.config.store, "memory:", clock_now(), &w.e), 0);
+    w.config.store->is_shared = true;
+    assert_int_equal(start_still(NULL, NULL), 0);
+    assert_int_equal(store_now_get(w.hub->store, "owner/default", keep_value, value, NULL), 0);
+    assert_non_null(strstr(value, "\"hub\":\"hub\""));
+    hub_stop(w.hub);
+    assert_int_equal(store_now_get(w.hub->store, "owner/default", keep_value, value, NULL), 0);
+    assert_null(strstr(value, "\"hub\""));
+    end_still();
+    w.config.store = NULL;
+}
+
 /* When its start is over it serves the jobs of its networks, until another hub has them. */
 static void test_the_jobs_of_a_shared_store(void **state)
 {
@@ -805,6 +829,7 @@ int main(int argc, char *argv[])
         TEST(test_what_is_done_each_second),
         TEST(test_the_last_refusals),
         TEST(test_another_process_is_this_hub),
+        TEST(test_jobs_are_given_up),
         TEST(test_the_jobs_of_a_shared_store),
         TEST(test_a_network_that_another_hub_makes),
         TEST(test_root_at_its_socket),

@@ -180,6 +180,27 @@ static void test_refusals_wait_again(void **state)
     assert_int_equal(audit_tick(&f->audit, f->now, false, &f->e), -EIO);
 }
 
+/* Nor do they push out what has come meanwhile; since when some are lost is known from the first.
+ */
+static void test_refusals_that_find_no_place_again(void **state)
+{
+    struct audit_log *f = *state;
+
+    refuse_all(f, 0);
+    sample_late_set_loss(f->store, 1);
+    assert_int_equal(audit_tick(&f->audit, f->now, true, &f->e), 0);
+    audit_log_wall += 1;
+    refuse_all(f, 100);
+    audit_log_act(f, "admin:ci", 99);
+    audit_refused(&f->audit, "GET /a", "", 401, "no", f->now);
+    audit_log_wall += 1;
+    store_wait(f->store);
+    assert_int_equal(f->audit.n_pending, AUDIT_PENDING_MAX);
+    assert_string_equal(f->audit.pending[0].from, "198.51.100.100");
+    assert_int_equal(f->audit.n_lost, 1 + AUDIT_PENDING_MAX);
+    assert_int_equal(f->audit.lost_since, 1790000001);
+}
+
 /* How many refusals the log tells of, in all its entries. */
 static int64_t count_refusals(struct audit_log *f)
 {
@@ -253,6 +274,8 @@ int main(void)
         AUDIT_LOG_CASE(test_the_budget_of_refusals),
         cmocka_unit_test_setup_teardown(
             test_refusals_wait_again, audit_log_setup_late, audit_log_teardown),
+        cmocka_unit_test_setup_teardown(
+            test_refusals_that_find_no_place_again, audit_log_setup_late, audit_log_teardown),
         cmocka_unit_test_setup_teardown(
             test_refusals_that_are_lost, audit_log_setup_late, audit_log_teardown),
         AUDIT_LOG_CASE(test_refusals_are_bounded),

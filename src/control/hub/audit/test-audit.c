@@ -233,6 +233,11 @@ static void test_a_commit_that_fails(void **state)
     assert_int_equal(failed, 0);
     audit_log_is(f, "");
     assert_int_equal(f->audit.n[AUDIT_CHANGE], 0);
+    assert_int_equal(f->audit.n_written[AUDIT_CHANGE], 0);
+    assert_int_equal(f->audit.rings[AUDIT_CHANGE].n, 0);
+    /* It is on its way no more, and its number is not given again. */
+    assert_int_equal(f->audit.settled, 1);
+    assert_int_equal(f->audit.last, 1);
 }
 
 static void test_a_large_commit(void **state)
@@ -405,7 +410,10 @@ static void test_a_damaged_entry(void **state)
     assert_int_equal(audit_log_commit(f, "+node/a/x"), 0);
     assert_int_equal(audit_open(&f->audit, &f->e), 0);
     audit_log_is(f, "unknown unreadable  0>0; hub create node/a/x 0>3; ");
+    /* It is of no network. */
+    assert_int_equal(f->audit.rings[AUDIT_CHANGE].n, 2);
     audit_log_tick(f, 11 * NSEC_PER_SEC);
+    assert_int_equal(f->audit.rings[AUDIT_CHANGE].n, 1);
     assert_int_equal(f->audit.n[AUDIT_CHANGE], 2);
     audit_log_is(f, "hub create node/a/x 0>3; ");
 }

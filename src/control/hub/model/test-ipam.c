@@ -64,6 +64,8 @@ static void test_addresses(void **state)
     assert_int_equal(ipam_number(&(struct ip_prefix){prefix("10.42.0.0/16").addr, 16}, &a), 0);
     assert_int_equal(ip_addr_parse(&a, "10.42.0.0", NULL), 0);
     assert_int_equal(ipam_number(&(struct ip_prefix){prefix("10.42.0.0/16").addr, 16}, &a), 0);
+    assert_int_equal(ip_addr_parse(&a, "10.42.255.254", NULL), 0);
+    assert_int_equal(ipam_number(&(struct ip_prefix){prefix("10.42.0.0/16").addr, 16}, &a), 65534);
     assert_int_equal(ip_addr_parse(&a, "fd5a:1:2:3:4::1", NULL), 0);
     assert_int_equal(ipam_number(&(struct ip_prefix){prefix("fd5a:1:2:3::/64").addr, 64}, &a), 0);
 }

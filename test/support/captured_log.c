@@ -18,16 +18,22 @@ struct captured_log captured_log_begin(void)
     return c;
 }
 
-void captured_log_end(const struct captured_log *c, const char *expected)
+void captured_log_take(const struct captured_log *c, char ret[static CAPTURED_LOG_MAX])
 {
-    char buf[2048];
     ssize_t n;
 
     assert_true(dup2(c->terminal, STDERR_FILENO) >= 0);
-    n = pread(c->file, buf, sizeof(buf) - 1, 0);
+    n = pread(c->file, ret, CAPTURED_LOG_MAX - 1, 0);
     assert_true(n >= 0);
-    buf[n] = '\0';
+    ret[n] = '\0';
     (void)close(c->file);
     (void)close(c->terminal);
+}
+
+void captured_log_end(const struct captured_log *c, const char *expected)
+{
+    char buf[CAPTURED_LOG_MAX];
+
+    captured_log_take(c, buf);
     assert_string_equal(buf, expected);
 }

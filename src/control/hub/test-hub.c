@@ -490,12 +490,26 @@ static void test_names_that_a_hub_may_have(void **state)
     assert_int_equal(hub_check_name("No.Name", &e), -EINVAL);
 }
 
+/* What is said of parts that fail is not said while none does. */
+static void expect_no_failure(const char *log)
+{
+    static const char *const said[] = {"nodes are not told", "stays until the next try",
+        "kept in memory", "waits for the next try", "are lost", "is lost", "not in the audit log",
+        "cannot tell", "are not served"};
+
+    for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++)
+        if (strstr(log, said[i]))
+            fail_msg("it says: %s", log);
+}
+
 /* Each part is told that time goes by. */
 static void test_what_is_done_each_second(void **state)
 {
     struct watched_text *text;
     struct model_network *net;
     nsec_t since = clock_now();
+    char text_of_log[CAPTURED_LOG_MAX];
+    struct captured_log log;
     const struct store_op leased = {.kind = STORE_OP_PUT,
         .key = "leased/x",
         .value = "x",
@@ -503,6 +517,8 @@ static void test_what_is_done_each_second(void **state)
         .ttl_seconds = 1};
 
     (void)netns_need(state);
+    log_init("hub", LOG_LEVEL_INFO);
+    log = captured_log_begin();
     assert_int_equal(start_still(NULL, NULL), 0);
     net = model_find_network(&w.hub->model, NETWORKS_NAME_DEFAULT);
     net->spec.budgets.n = 1;
@@ -526,6 +542,9 @@ static void test_what_is_done_each_second(void **state)
     assert_true(store_due(w.hub->store) == NSEC_NEVER);
     net->spec.budgets.n = 0;
     end_still();
+    captured_log_take(&log, text_of_log);
+    log_init("hub", LOG_LEVEL_WARNING);
+    expect_no_failure(text_of_log);
 }
 
 /* What was refused is in the log when it has ended. */

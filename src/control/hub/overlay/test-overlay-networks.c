@@ -21,14 +21,17 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "engine/engine.h"
+#include "filter/relay.h"
 #include "hub/overlay/overlay_internal.h"
 #include "mesh/config/wg_config.h"
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
+#include "net/tun/offload.h"
 #include "os/clock.h"
 #include "test/support/netns.h"
 #include "test/support/sample_hub.h"
 #include "wire/path.h"
+#include "wire/stun.h"
 
 static struct world {
     struct sample_hub hub;
@@ -208,7 +211,7 @@ static void test_an_interface_of_that_name(void **state)
     (void)netns_need(state);
     assert_int_equal(rtnl_add_link(w.nl, w.net->served->interface, "bridge"), 0);
     assert_true(overlay_add_network(w.o, w.net, &w.e) < 0);
-    assert_non_null(strstr(w.e.text, w.net->served->interface));
+    assert_string_equal(w.e.text, "interface wt-default exists and is of another kind");
     assert_null(w.net->served->overlay);
     assert_string_equal(link_of(w.net).kind, "bridge");
 }
@@ -235,7 +238,8 @@ static void test_a_block_that_is_in_use(void **state)
     assert_int_equal(overlay_check_block(w.o, &block, &w.e), 0);
     use_block("10.77.9.1/24");
     assert_int_equal(overlay_check_block(w.o, &block, &w.e), -EADDRINUSE);
-    assert_non_null(strstr(w.e.text, "br0"));
+    assert_string_equal(
+        w.e.text, "the block 10.77.0.0/16 collides with the address 10.77.9.1/24 of br0");
     assert_int_equal(overlay_check_block(w.o, &other, &w.e), 0);
     assert_int_equal(overlay_add_network(w.o, w.net, &w.e), -EADDRINUSE);
     assert_false(is_there(w.net));
@@ -458,9 +462,21 @@ static void test_what_is_done_each_second(void **state)
     assert_false(w.o->is_started);
 }
 
+/* How often @part is in @text. */
+static unsigned count(const char *text, const char *part)
+{
+    unsigned n = 0;
+
+    for (; (text = strstr(text, part)); text++)
+        n++;
+    return n;
+}
+
 static void test_its_metrics(void **state)
 {
+    const struct stun_transaction id = {{1}};
     struct metrics m = METRICS_NULL;
+    struct stun_hearing hearing;
     char *text;
 
     (void)netns_need(state);
@@ -468,9 +484,15 @@ static void test_its_metrics(void **state)
     overlay_add_metrics(w.o, &m);
     text = metrics_take(&m);
     assert_non_null(text);
-    assert_non_null(strstr(text, w.net->served->interface));
-    assert_non_null(strstr(text, "weft_relay_packets"));
-    assert_non_null(strstr(text, "weft_relay_leases 0"));
+    /* Each offload is there, or it is said why it is not. */
+    assert_int_equal(count(text, "\nweft_offload{interface=\"wt-default\",offload="), OFFLOAD_N);
+    assert_int_equal(count(text, "why=\"\"} 0"), 0);
+    assert_int_equal(count(text, "\nweft_drops_total{"), DROP_REASON_N);
+    assert_int_equal(count(text, "\nweft_relay_packets_total 0\n"), 1);
+    assert_int_equal(count(text, "\nweft_relay_bytes_total 0\n"), 1);
+    assert_int_equal(count(text, "\nweft_relay_leases 0\n"), 1);
+    assert_int_equal(count(text, "\nweft_stun_answers_total 0\n"), 1);
+    assert_false(overlay_find_heard(w.o, &id, &hearing));
     free(text);
 }
 

@@ -653,6 +653,7 @@ static void test_the_jobs_of_a_shared_store(void **state)
 {
     const struct model_network *net;
     char key[RECORD_KEY_MAX];
+    uint64_t fence;
     nsec_t since;
     char *text;
 
@@ -665,12 +666,27 @@ static void test_the_jobs_of_a_shared_store(void **state)
     assert_int_equal(net->own->spec.hub->rendezvous_epoch, 1);
     assert_string_equal(w.hub->audit.hub, "hub");
     assert_int_equal(w.hub->audit.salt, w.hub->model.boot);
+    /* Its record was written anew: what was served under the former one is served no more. */
+    text = owner_record_encode(&(struct owner_record){.hub = "hub", .epoch = 1});
+    put(owner_key(key, OWNER_RECORD_PREFIX, "default"), text);
+    fence = owners_find(&w.hub->owners, "default")->revision;
+    assert_int_not_equal(jobs_fence(&net->served->jobs), fence);
+    since = clock_now();
+    while ((!net->served->jobs.served || jobs_fence(&net->served->jobs) != fence) &&
+           clock_now() - since < 10 * NSEC_PER_SEC)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    assert_non_null(net->served->jobs.served);
+    assert_int_equal(jobs_fence(&net->served->jobs), fence);
+    /* What a removed network has left is looked after, too. */
+    put(owner_key(key, OWNER_RECORD_PREFIX, "gone"),
+        owner_record_encode(&(struct owner_record){.epoch = 1}));
     text = owner_record_encode(&(struct owner_record){.hub = "far", .epoch = 2});
     put(owner_key(key, OWNER_RECORD_PREFIX, "default"), text);
     since = clock_now();
     while (net->served->jobs.served && clock_now() - since < 10 * NSEC_PER_SEC)
         (void)uv_run(&w.loop, UV_RUN_ONCE);
     assert_null(net->served->jobs.served);
+    assert_string_equal(w.hub->orphans.network, "gone");
     end_still();
     w.config.store = NULL;
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -60,9 +61,46 @@ static void test_a_ring_each(void **state)
     edge_events_deinit(&s);
 }
 
+/* All that is kept of each, and under which number: that counts the events of all networks. */
+static void test_what_is_kept_of_an_event(void **state)
+{
+    struct edge_events s = {.n = 0};
+    char *text;
+    json_t *list;
+
+    edge_events_add(&s, &(struct edge_event){.kind = EDGE_EVENT_FELL,
+                            .at = 1800000000,
+                            .network = "a",
+                            .object = "x--y",
+                            .text = "x went from lan to relay"});
+    add(&s, "b", 0);
+    edge_events_add(&s, &(struct edge_event){.kind = EDGE_EVENT_COPIED_NO_MORE,
+                            .at = 1800000007,
+                            .network = "a",
+                            .object = "x",
+                            .text = "it is one machine again"});
+    list = edge_events_encode(&s, "a");
+    text = json_dumps(list, JSON_COMPACT);
+    assert_string_equal(text,
+        "[{\"number\":1,\"time\":1800000000,\"type\":\"FellBack\",\"object\":\"x--y\","
+        "\"text\":\"x went from lan to relay\"},"
+        "{\"number\":3,\"time\":1800000007,\"type\":\"NodeCopiedNoMore\",\"object\":\"x\","
+        "\"text\":\"it is one machine again\"}]");
+    free(text);
+    json_decref(list);
+    assert_int_equal(s.counts[EDGE_EVENT_FELL], 1);
+    assert_int_equal(s.counts[EDGE_EVENT_COPIED_NO_MORE], 1);
+    edge_events_deinit(&s);
+    assert_int_equal(s.n, 0);
+    assert_int_equal(s.counts[EDGE_EVENT_FELL], 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_ring_each)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_ring_each),
+        cmocka_unit_test(test_what_is_kept_of_an_event),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -562,6 +562,45 @@ static void test_a_store_that_refuses(void **state)
     s->ops = usual;
 }
 
+/* Of more than fit a commit, all are written, in two; and of a node that has gone meanwhile nothing
+ * is written again. */
+static void test_more_than_one_commit(void **state)
+{
+    struct store *s = audience_hub.hub->store;
+    struct store_ops ops = *s->ops;
+    struct report_record r;
+    struct err e = ERR_NULL;
+    char name[8];
+
+    for (unsigned i = 0; i < 256; i++) {
+        (void)snprintf(name, sizeof(name), "%c%c", (int)('d' + i % 16), (int)('a' + i / 16));
+        audience_add(name);
+        (void)say(name, "{'node':{'engine':'e'}}");
+    }
+    (void)say("a", "{'node':{'engine':'e'}}");
+    ops.submit = submit;
+    usual = s->ops;
+    s->ops = &ops;
+    is_full = true;
+    assert_int_equal(reports_tick(&reports, now, &e), 0);
+    assert_int_equal(reports.n_flushes, 2);
+    assert_true(list_is_empty(&reports.unsaved));
+    is_full = false;
+    s->ops = usual;
+    audience_remove("da");
+    store_wait(s);
+    assert_int_equal(reports.n_flushes, 0);
+    assert_true(reported("ea")->is_unsaved && reported("a")->is_unsaved);
+    reports.failure = (struct err)ERR_NULL;
+    flush();
+    expect_stored("ea", &r);
+    assert_string_equal(r.report.engine, "e");
+    report_record_deinit(&r);
+    expect_stored("a", &r);
+    assert_string_equal(r.report.engine, "e");
+    report_record_deinit(&r);
+}
+
 /* It is tried with the hub's own record, where nothing else is on its way. */
 static void test_a_store_is_tried(void **state)
 {
@@ -672,6 +711,25 @@ static void test_leases_of_ephemeral_nodes(void **state)
     assert_int_equal(store_due(store), now + ttl - 20 * NSEC_PER_SEC);
 }
 
+/* No lease is kept of a node that is to stay, nor of a hub, even when they are heard. */
+static void test_leases_of_others(void **state)
+{
+    struct store *store = audience_hub.hub->store;
+    const char *const names[] = {"a", audience_network()->model->self};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        nsec_t due = now + (1000 - 500 * i) * NSEC_PER_SEC;
+
+        lease(names[i], 1000 - 500 * i);
+        assert_int_equal(store_due(store), due);
+        audience_node(names[i])->spec.ephemeral = i == 1;
+        now += 10 * NSEC_PER_SEC;
+        audience_node(names[i])->reported->seen_at = now - NSEC_PER_SEC;
+        presence_tick(&reports, now, wall_s);
+        assert_int_equal(store_due(store), due);
+    }
+}
+
 /* Rounding may make it a second more; two are news. */
 static void test_when_it_was_seen_is_noted(void **state)
 {
@@ -707,9 +765,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_record_of_several_hubs, enter, leave),
         cmocka_unit_test_setup_teardown(test_enrolment, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_store_that_refuses, enter, leave),
+        cmocka_unit_test_setup_teardown(test_more_than_one_commit, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_store_is_tried, enter, leave),
         cmocka_unit_test_setup_teardown(test_status_of_a_node, enter, leave),
         cmocka_unit_test_setup_teardown(test_leases_of_ephemeral_nodes, enter, leave),
+        cmocka_unit_test_setup_teardown(test_leases_of_others, enter, leave),
         cmocka_unit_test_setup_teardown(test_when_it_was_seen_is_noted, enter, leave),
     };
 

@@ -204,7 +204,6 @@ static void test_removed_node_is_told_last(void **state)
     audience_end(b);
 }
 
-/* Five at once, then one each two seconds, which is the last one. */
 static void on_deleted(void *ctx, const struct store_answer *a)
 {
     assert_int_equal(a->r, 0);
@@ -228,6 +227,7 @@ static void test_network_that_goes_before_its_node(void **state)
     audience_end(a);
 }
 
+/* Five at once, then one each two seconds, which is the last one. */
 static void test_status_that_changes_all_the_time(void **state)
 {
     struct stream *s = audience_open("a");

@@ -624,7 +624,7 @@ static void test_routes_are_listed(void **state)
         "\"doors\":[\"public\",\"overlay\",\"admin\"],\"help\":\"is the hub there?\"");
     ask("GET", "/v1/routes", NULL, 200,
         "\"doors\":[\"overlay\"],\"help\":\"what a node reports\",\"method\":\"PUT\","
-        "\"path\":\"/v1/status\"");
+        "\"path\":\"/v1/status\",\"role\":\"none\",\"scope\":\"hub\"}");
     ask("GET", "/v1/routes", NULL, 200, "\"scope\":\"filtered\"");
     ask("GET", "/v1/routes", NULL, 200, "\"scope\":\"network\"");
 }

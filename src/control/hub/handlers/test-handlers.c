@@ -18,6 +18,7 @@
 #include "store/store.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_late.h"
+#include "test/support/store_now.h"
 
 static struct model_network *network(struct sample_hub *s)
 {
@@ -344,6 +345,29 @@ static void test_move_names_who_is_not_told(void **state)
     sample_hub_end(&s);
 }
 
+/* So many are named, and all are counted. */
+static void test_move_names_some(void **state)
+{
+    struct sample_hub s;
+    json_t *json;
+    char name[8];
+
+    sample_hub_begin(&s);
+    for (unsigned i = 0; i < 101; i++) {
+        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 20), (int)('a' + i / 20));
+        sample_hub_add_node(&s, name);
+    }
+    assert_int_equal(
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET", "/v1/move", NULL, &json), 200);
+    assert_int_equal(json_integer_value(json_object_get(json, "nodes")), 101);
+    assert_int_equal(json_integer_value(json_object_get(json, "told")), 0);
+    assert_int_equal(json_array_size(json_object_get(json, "untold")), 100);
+    assert_string_equal(
+        json_string_value(json_array_get(json_object_get(json, "public"), 0)), "192.0.2.1:51820");
+    json_decref(json);
+    sample_hub_end(&s);
+}
+
 /* ---- refusals in the audit log --------------------------------------------------------------- */
 
 /* As the server does around a request: is its refusal with @status noted? */
@@ -378,6 +402,7 @@ static void test_which_refusals_are_noted(void **state)
     assert_true(is_noted(&s, "GET", "/v1/networks", "", 401));
     assert_true(is_noted(&s, "POST", "/v1/networks", "admin:ci", 403));
     assert_true(is_noted(&s, "GET", "/v1/audit", "", 429));
+    assert_true(is_noted(&s, "POST", "/v1/enrol", "", 401));
     assert_true(is_noted(&s, "POST", "/v1/enrol", "", 409));
     assert_false(is_noted(&s, "POST", "/v1/enrol", "", 400));
     assert_false(is_noted(&s, "GET", "/v1/networks", "admin:ci", 404));
@@ -405,6 +430,40 @@ static void test_before_a_change(void **state)
     access_before(&s.hub->handlers, "admin/ci", &before);
     assert_int_equal(before.revision, s.hub->admins.items[0].revision);
     assert_string_equal(before.network, "default");
+    /* Of one that is not there nothing is known. */
+    before = (struct audit_before){.revision = 0};
+    access_before(&s.hub->handlers, "admin/none", &before);
+    assert_int_equal(before.revision, 0);
+    assert_string_equal(before.network, "");
+    sample_hub_end(&s);
+}
+
+/* A join token's record is named by its hash; what names none, or is damaged, is of no network. */
+static void test_before_a_change_of_a_token(void **state)
+{
+    struct store_op op = {.kind = STORE_OP_PUT, .value = "{", .expect = STORE_EXPECT_ANY};
+    struct audit_before before = {.revision = 0};
+    char key[RECORD_KEY_MAX];
+    struct token_hash hash;
+    struct sample_hub s;
+    struct token t;
+
+    sample_hub_begin(&s);
+    make_token(&s, &t);
+    hash = token_hash_of(&t.secret);
+    access_before(&s.hub->handlers, token_hash_key(key, &hash), &before);
+    assert_int_equal(before.revision, model_find_token(&s.hub->model, &hash)->revision);
+    assert_string_equal(before.network, "default");
+    before = (struct audit_before){.revision = 0};
+    access_before(&s.hub->handlers, "token/x", &before);
+    assert_string_equal(before.network, "");
+    op.key = key;
+    assert_int_equal(store_now_commit(s.hub->store, &op, 1, s.now, NULL, NULL, NULL), 0);
+    assert_int_equal(s.hub->model.damaged.n, 1);
+    access_before(&s.hub->handlers, key, &before);
+    assert_int_equal(before.revision, store_revision(s.hub->store));
+    assert_string_equal(before.network, "");
+    token_wipe(&t);
     sample_hub_end(&s);
 }
 
@@ -423,8 +482,10 @@ int main(void)
         cmocka_unit_test(test_peers_are_limited),
         cmocka_unit_test(test_heard),
         cmocka_unit_test(test_move_names_who_is_not_told),
+        cmocka_unit_test(test_move_names_some),
         cmocka_unit_test(test_which_refusals_are_noted),
         cmocka_unit_test(test_before_a_change),
+        cmocka_unit_test(test_before_a_change_of_a_token),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

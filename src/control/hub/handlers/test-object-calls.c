@@ -226,6 +226,40 @@ static void test_a_store_that_is_full(void **state)
             json_decref(ask(calls[i].method, calls[i].path, calls[i].body, 201));
 }
 
+/* What is asked, by whom, and what the answer says. */
+static void expect_health(
+    enum api_access access, const char *path, int status, bool is_ok, const char *error)
+{
+    json_t *json = NULL;
+
+    assert_int_equal(sample_hub_ask(&hub, access, NULL, "GET", path, NULL, &json), status);
+    assert_true(json_boolean_value(json_object_get(json, "ok")) == is_ok);
+    assert_non_null(json_object_get(json, "version"));
+    if (error)
+        assert_string_equal(json_string_value(json_object_get(json, "error")), error);
+    else
+        assert_null(json_object_get(json, "error"));
+    json_decref(json);
+}
+
+/* That it refuses changes is said to all, and why to administrators; it lives all the same. */
+static void test_the_health_of_a_hub_that_refuses(void **state)
+{
+    struct store_op op = {
+        .kind = STORE_OP_PUT, .key = "test", .value = "{}", .expect = STORE_EXPECT_ANY};
+
+    expect_health(API_ACCESS_PUBLIC, "/v1/health", 200, true, NULL);
+    hub.may_fail = true;
+    failing_store_begin(hub.hub->store, STORE_JOB_COMMIT);
+    assert_int_not_equal(store_now_commit(hub.hub->store, &op, 1, hub.now, NULL, NULL, NULL), 0);
+    expect_health(API_ACCESS_PUBLIC, "/v1/health", 503, false,
+        "the hub refuses changes, for its store does not take them");
+    expect_health(API_ACCESS_ADMIN, "/v1/health", 503, false,
+        "the hub refuses changes, for its store does not take them: no space left");
+    expect_health(API_ACCESS_PUBLIC, "/v1/health?live=1", 200, false, NULL);
+    failing_store_end(hub.hub->store);
+}
+
 /* ---- what the audit log is told -------------------------------------------------------------- */
 
 /* A refusal is of the network of the path, if there is one. */
@@ -260,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_edges_that_are_observed, begin, end),
         cmocka_unit_test_setup_teardown(test_an_edge_to_the_hub_pins_nothing, begin, end),
         cmocka_unit_test_setup_teardown(test_a_store_that_is_full, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_health_of_a_hub_that_refuses, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_noted_of_a_refusal, begin, end),
     };
 

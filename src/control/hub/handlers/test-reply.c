@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "api/content/body.h"
+#include "base/err.h"
 #include "hub/handlers/reply.h"
 #include "test/support/sample_hub.h"
 
@@ -23,6 +24,16 @@ struct call {
     bool is_late_again; /* it begins once more when it is stored */
 };
 
+/* Who acted when a request began last, and when it was done. */
+static char begun_by[AUDIT_ACTOR_MAX + 1];
+static char done_by[AUDIT_ACTOR_MAX + 1];
+static nsec_t begun_at;
+
+static void note_actor(const struct reply *l, char ret[static AUDIT_ACTOR_MAX + 1])
+{
+    (void)snprintf(ret, AUDIT_ACTOR_MAX + 1, "%s", l->h->audit->by.actor);
+}
+
 static void ended(struct reply *l)
 {
     ++*container_of(l, struct call, reply)->n_ended;
@@ -32,6 +43,7 @@ static void done(struct reply *l, struct response *rs)
 {
     struct call *call = container_of(l, struct call, reply);
 
+    note_actor(l, done_by);
     if (call->is_late_again) {
         call->is_late_again = false;
         call->expect = STORE_EXPECT_ANY;
@@ -49,6 +61,8 @@ static void begin(struct reply *l, const struct request *rq, struct response *rs
         .kind = STORE_OP_PUT, .key = "test/x", .value = "1", .expect = call->expect};
 
     ++*call->n_begun;
+    note_actor(l, begun_by);
+    begun_at = rq->now;
     reply_commit(l, &op, 1, done, rs);
 }
 
@@ -116,10 +130,14 @@ static void test_conflicts_for_ever(void **state)
     sample_hub_begin(&s);
     call = start(&s, 4711, &n_begun, &n_ended, &rs);
     reply_begin(&call->reply, &call->reply.rq, &rs);
+    assert_int_equal(begun_at, s.now);
     wait_until_ready(&s, &rs);
-    assert_non_null(strstr(body_refusal_text(rs.deferred->rs.body), "try again"));
+    assert_string_equal(
+        body_refusal_text(rs.deferred->rs.body), "others change the same all the time: try again");
     assert_int_equal(end(&rs), 503);
     assert_int_equal(n_begun, 8);
+    /* Each time it is later. */
+    assert_int_not_equal(begun_at, s.now);
     assert_int_equal(n_ended, 1);
     sample_hub_end(&s);
 }
@@ -182,9 +200,96 @@ static void test_who_acts(void **state)
     reply_act(&call->reply, true);
     assert_string_equal(s.hub->audit.by.actor, "admin:ci");
     reply_begin(&call->reply, &call->reply.rq, &rs);
+    audit_act_hub(&s.hub->audit);
     wait_until_ready(&s, &rs);
+    assert_string_equal(done_by, "admin:ci");
     assert_string_equal(s.hub->audit.by.actor, "hub");
     assert_int_equal(end(&rs), 204);
+    /* Also when it begins again. */
+    audit_act(&s.hub->audit, "admin:ci", &from);
+    rs = (struct response){0};
+    call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
+    audit_act_hub(&s.hub->audit);
+    reply_begin(&call->reply, &call->reply.rq, &rs);
+    assert_string_equal(begun_by, "hub");
+    wait_until_ready(&s, &rs);
+    assert_string_equal(begun_by, "admin:ci");
+    assert_string_equal(s.hub->audit.by.actor, "hub");
+    assert_int_equal(end(&rs), 503);
+    sample_hub_end(&s);
+}
+
+static void begin_waiting(struct reply *l, const struct request *rq, struct response *rs)
+{
+    l->is_waiting = true;
+}
+
+/* Of the request only what is the reply's own is left, for it may begin again much later. */
+static void test_what_is_kept_of_a_request(void **state)
+{
+    json_t *body = json_pack("{s:i}", "uses", 3);
+    struct request rq = {.method = "PUT",
+        .path = "/v1/x",
+        .authorization = "x",
+        .query = "x",
+        .bytes = "x",
+        .n_bytes = 1,
+        .body = body,
+        .now = 7};
+    struct response rs = {0};
+    struct sample_hub s;
+    struct reply *l;
+
+    sample_hub_begin(&s);
+    (void)snprintf(rq.params[0], sizeof(rq.params[0]), "default");
+    l = reply_new(&s.hub->handlers, &rq, &rs, sizeof(*l), begin_waiting);
+    json_decref(body);
+    reply_begin(l, &rq, &rs);
+    assert_ptr_equal(rs.deferred, &l->deferred);
+    assert_ptr_equal(l->h, &s.hub->handlers);
+    assert_int_equal(l->rq.now, 7);
+    assert_string_equal(l->rq.params[0], "default");
+    assert_null(l->rq.method);
+    assert_null(l->rq.path);
+    assert_null(l->rq.authorization);
+    assert_null(l->rq.query);
+    assert_null(l->rq.bytes);
+    assert_int_equal(l->rq.n_bytes, 0);
+    assert_int_equal(json_integer_value(json_object_get(l->rq.body, "uses")), 3);
+    reply_end(l, &(struct response){.status = 204});
+    assert_int_equal(end(&rs), 204);
+    sample_hub_end(&s);
+}
+
+static int failed_with;
+
+static void failed(struct reply *l, int r)
+{
+    failed_with = r;
+}
+
+/* What has become of a commit may be unknown, to the request as well. */
+static void test_nobody_knows(void **state)
+{
+    const struct request rq = {.now = 7};
+    struct store_answer answer = {.r = STORE_E_UNKNOWN};
+    struct response rs = {0};
+    struct err e = ERR_NULL;
+    struct sample_hub s;
+    struct reply *l;
+
+    sample_hub_begin(&s);
+    l = reply_new(&s.hub->handlers, &rq, &rs, sizeof(*l), begin_waiting);
+    l->failed = failed;
+    reply_begin(l, &rq, &rs);
+    (void)err_set(&e, 0, "the connection broke");
+    answer.e = &e;
+    reply_store(l, &answer);
+    assert_int_equal(failed_with, STORE_E_UNKNOWN);
+    assert_true(rs.deferred->is_ready);
+    assert_string_equal(body_refusal_text(rs.deferred->rs.body),
+        "whether this was done is not known: look, and try again (the connection broke)");
+    assert_int_equal(end(&rs), 503);
     sample_hub_end(&s);
 }
 
@@ -196,6 +301,8 @@ int main(void)
         cmocka_unit_test(test_caller_has_gone),
         cmocka_unit_test(test_begins_again),
         cmocka_unit_test(test_who_acts),
+        cmocka_unit_test(test_what_is_kept_of_a_request),
+        cmocka_unit_test(test_nobody_knows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -479,7 +479,8 @@ int hub_start(
     if (r == 0)
         r = networks_refresh(&hub->networks, now, e);
     store_wait(hub->store);
-    if (r == 0 && hub->networks.refresh_failure.code != 0)
+    if (r == 0 && hub->networks.refresh_failure.code != 0 &&
+        hub->networks.refresh_failure.code != STORE_E_CONFLICT)
         r = err_set(e, -EIO, "%s", err_text(&hub->networks.refresh_failure));
     if (r == 0)
         r = hub__serve(hub, e);

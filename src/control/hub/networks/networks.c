@@ -568,8 +568,9 @@ static void on_refreshed(void *ctx, const struct store_answer *a)
 
     if (a->r == 0)
         return;
-    /* networks_refresh() returns it, and tries again. */
+    /* The hub tries again a second later, also when somebody else has changed the node. */
     n->refresh_failure = *a->e;
+    n->refresh_failure.code = a->r;
     /* A network that was changed or removed meanwhile is no failure. */
     if (n->is_serving && a->r != STORE_E_CONFLICT)
         log_warning("nodes are not told where this hub is now: %s", err_text(a->e));

@@ -15,6 +15,7 @@
 #include "os/log.h"
 #include "store/store.h"
 #include "test/support/captured_log.h"
+#include "test/support/failing_store.h"
 #include "test/support/sample_hub.h"
 
 /* The hub's own nodes say where the hub is reached; they are written only when that changes. */
@@ -118,8 +119,28 @@ static void test_a_refresh_that_fails(void **state)
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
     captured_log_end(&log, "");
+    assert_int_equal(s.hub->networks.refresh_failure.code, STORE_E_CONFLICT);
     assert_int_not_equal(sample_hub_node(&s, "hub")->spec.hub->api_port, 9443);
     sample_hub_node(&s, "hub")->spec.meta.resource_version++;
+    failing_store_begin(s.hub->store, STORE_JOB_COMMIT);
+    for (unsigned i = 0; i < 2; i++) {
+        /* Who is not served yet is told by who starts the hub. */
+        s.hub->networks.is_serving = i == 0;
+        log = captured_log_begin();
+        assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
+        store_wait(s.hub->store);
+        captured_log_end(
+            &log, i == 0 ? "warning: hub: nodes are not told where this hub is now: no space left\n"
+                         : "");
+        assert_int_equal(s.hub->networks.refresh_failure.code, FAILING_STORE_R);
+    }
+    failing_store_end(s.hub->store);
+    s.hub->networks.is_serving = true;
+    /* What the store does not even accept is said at once. */
+    failing_store_set_full(s.hub->store, true);
+    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), -EAGAIN);
+    assert_int_equal(s.hub->networks.refresh_failure.code, -EAGAIN);
+    failing_store_set_full(s.hub->store, false);
     assert_true(is_refreshed(&s));
     sample_hub_end(&s);
 }

@@ -266,6 +266,12 @@ static void test_a_look_changes_nothing(void **state)
     assert_null(job_network_find_job(f->net, "job"));
     assert_int_equal(count(f, "rdzv/"), 0);
 
+    /* While it is being made it is where it will be. */
+    assert_int_equal(try_to_join(f, "job", &job), JOBS_E_AGAIN);
+    assert_true(look_at(f, "job").begins);
+    assert_int_equal(look_at(f, "job").record.run, 1);
+    assert_int_equal(look_at(f, "job").record.port, before.record.port);
+    save_all(f);
     job = join(f, "job");
     assert_int_equal(job->record.port, before.record.port);
     heard_at = job->heard_at;
@@ -712,6 +718,10 @@ static void test_a_job_is_revived(void **state)
 
     job->facts.n_keys = 3;
     f->member = "b";
+    /* It would meet in its next run. */
+    assert_null(look_at(f, "train").job);
+    assert_true(look_at(f, "train").begins);
+    assert_int_equal(look_at(f, "train").record.run, 2);
     assert_ptr_equal(join(f, "train"), job);
     check_members(job, "[\"b\"]");
     assert_int_equal(job->facts.n_keys, 0);

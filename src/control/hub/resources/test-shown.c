@@ -18,7 +18,7 @@
 #include "hub/resources/resources.h"
 #include "hub/resources/writer.h"
 #include "os/clock.h"
-#include "store/store.h"
+#include "store/store_backend.h"
 #include "test/support/fake_kube.h"
 #include "test/support/sample_hub.h"
 #include "test/support/store_now.h"
@@ -191,6 +191,7 @@ static void test_what_is_shown(void **state)
     run_until(!is_there("nodes/default.b"));
     assert_true(is_there("nodes/default.a"));
     assert_int_equal(atomic_load(&counts()->n_requests), 0);
+    assert_int_equal(atomic_load(&counts()->n_failed), 0);
     /* It gives the Lease back. */
     assert_string_not_equal(fake_kube_holder(kube), "");
     stop_showing();
@@ -217,7 +218,45 @@ static void test_wishes(void **state)
     assert_true(is_told("/v1/audit?limit=100", "\"actor\":\"kubernetes\""));
     assert_int_equal(atomic_load(&counts()->n_requests), 3);
     assert_int_equal(atomic_load(&counts()->n_refused), 0);
+    assert_int_equal(atomic_load(&counts()->n_failed), 0);
     stop_showing();
+}
+
+static const struct store_ops *usual;
+static struct store_job *held;
+
+/* The first commit waits. */
+static void hold(struct store *s, struct store_job *job)
+{
+    if (job->kind == STORE_JOB_COMMIT && !held)
+        held = job;
+    else
+        usual->submit(s, job);
+}
+
+/* The end does not wait for what the hub's store has not answered yet: the hub does it all the
+ * same. */
+static void test_a_wish_at_the_end(void **state)
+{
+    struct store *store = hub.hub->store;
+    struct store_ops ops = *store->ops;
+
+    start_showing();
+    run_until(is_there("nodes/default.a") && is_there("nodes/default.b"));
+    usual = store->ops;
+    ops.submit = hold;
+    store->ops = &ops;
+    fake_kube_put(
+        kube, EDGE, "kubectl", json_pack("{s:[s, s], s:s}", "nodes", "a", "b", "path", "off"));
+    for (nsec_t deadline = clock_now() + 30 * NSEC_PER_SEC; !held && clock_now() < deadline;)
+        (void)uv_run(&hub.loop, UV_RUN_ONCE);
+    assert_non_null(held);
+    stop_showing();
+    assert_true(hub_has_none());
+    store->ops = usual;
+    usual->submit(store, held);
+    store_wait(store);
+    assert_true(hub_has(EDGE_PATH_OFF));
 }
 
 /* What the hub refuses it says so of, once, and does not do. */
@@ -321,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_shown, begin, end),
         cmocka_unit_test_setup_teardown(test_wishes, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_wish_at_the_end, begin, end),
         cmocka_unit_test_setup_teardown(test_wishes_that_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_conflict, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_taken_away_comes_back, begin, end),

@@ -262,7 +262,9 @@ static void test_another_number_of_nodes(void **state)
     tell("a", "train.1", false, 200, NULL);
     join("b", "{\"nnodes\":\"2\"}", 409,
         "runs with 3 nodes, as \\\"a\\\" has begun it, and here --nnodes is 2");
+    /* Who says none leaves it at that. */
     join("b", "{}", 200, NULL);
+    join("c", "{\"nnodes\":\"2\"}", 409, "and here --nnodes is 2");
     join("b", "{\"nnodes\":\"3\"}", 200, NULL);
     join("a", "{\"nnodes\":\"3\"}", 200, NULL);
 }
@@ -308,6 +310,38 @@ static void test_a_run_that_has_ended(void **state)
     tell("a", "train.1", true, 200, NULL);
     join("b", "{\"brokenRun\":\"train.1\"}", 409, "\"endedOn\":\"a\"");
     join("a", "{\"brokenRun\":\"train.1\"}", 200, "\"run\":\"train.2\"");
+}
+
+static int take_text(void *ctx, const struct store_item *item)
+{
+    (void)snprintf(ctx, 512, "%s", item->value);
+    return 0;
+}
+
+/* Is that in the job's record? */
+static bool is_stored(const char *words)
+{
+    char text[512] = "";
+
+    store_wait(hub.hub->store);
+    assert_int_equal(
+        store_now_list(hub.hub->store, "rdzv/default/train", take_text, text, NULL, NULL), 0);
+    return strstr(text, words) != NULL;
+}
+
+/* Once all have come, who they are is stored at once, and that a command has ended: the next hub
+ * has to know it. */
+static void test_what_is_stored_of_members(void **state)
+{
+    join("a", "{\"nnodes\":\"2\"}", 200, NULL);
+    assert_true(is_stored("\"members\":\"\",\"endedOn\":\"\""));
+    join("b", "{\"nnodes\":\"2\"}", 200, NULL);
+    assert_true(is_stored("\"members\":\"a b\""));
+    tell("a", "train.1", false, 200, NULL);
+    tell("b", "train.1", false, 200, NULL);
+    assert_false(is_stored("\"endedOn\":\"a\""));
+    tell("a", "train.1", true, 200, NULL);
+    assert_true(is_stored("\"endedOn\":\"a\""));
 }
 
 static void test_runs_have_a_pace(void **state)
@@ -434,6 +468,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_job_is_full, begin, end),
         cmocka_unit_test_setup_teardown(test_a_broken_run, begin, end),
         cmocka_unit_test_setup_teardown(test_a_run_that_has_ended, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_is_stored_of_members, begin, end),
         cmocka_unit_test_setup_teardown(test_runs_have_a_pace, begin, end),
         cmocka_unit_test_setup_teardown(test_what_nccl_took, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_is_there, begin, end),

@@ -154,6 +154,37 @@ static void test_join_tokens(void **state)
     ask("GET", "/v1/networks/none/tokens", NULL, 404, "no network \\\"none\\\"");
 }
 
+/* All that is told of a token, but for what is of this moment. */
+static void expect_told(const char *path, const char *list, const char *expected)
+{
+    static const char *const momentary[] = {"id", "created", "expires"};
+    json_t *json = get(path);
+    json_t *first = json_array_get(json_object_get(json, list), 0);
+    char *text;
+
+    assert_true(json_integer_value(json_object_get(first, "expires")) >
+                json_integer_value(json_object_get(first, "created")));
+    for (size_t i = 0; i < sizeof(momentary) / sizeof(*momentary); i++)
+        (void)json_object_del(first, momentary[i]);
+    text = json_dumps(first, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(json);
+}
+
+static void test_what_is_told_of_tokens(void **state)
+{
+    ask("POST", NET "/tokens", "{\"uses\":3,\"relay\":true,\"routes\":[\"10.1.0.0/16\"]}", 201,
+        NULL);
+    expect_told(NET "/tokens", "tokens",
+        "{\"createdBy\":\"\",\"ephemeral\":false,\"network\":\"default\",\"relay\":true,"
+        "\"routes\":[\"10.1.0.0/16\"],\"usesLeft\":3}");
+    ask("POST", "/v1/admin-tokens",
+        "{\"name\":\"op\",\"role\":\"operator\",\"network\":\"default\"}", 201, NULL);
+    expect_told("/v1/admin-tokens", "adminTokens",
+        "{\"createdBy\":\"\",\"name\":\"op\",\"network\":\"default\",\"role\":\"operator\"}");
+}
+
 static void test_no_token_of_what_is_not_served(void **state)
 {
     struct model_network *net = sample_hub_network(&hub);
@@ -700,6 +731,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_networks, begin, end),
         cmocka_unit_test_setup_teardown(test_networks_of_a_caller, begin, end),
         cmocka_unit_test_setup_teardown(test_join_tokens, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_is_told_of_tokens, begin, end),
         cmocka_unit_test_setup_teardown(test_no_token_of_what_is_not_served, begin, end),
         cmocka_unit_test_setup_teardown(test_a_token_names_the_other_hubs, begin, end),
         cmocka_unit_test_setup_teardown(test_nodes, begin, end),

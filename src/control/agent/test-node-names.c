@@ -19,8 +19,10 @@
 #include "base/err.h"
 #include "mesh/names/hosts.h"
 #include "mesh/snapshot/snapshot.h"
+#include "net/netlink/rtnl.h"
 #include "os/clock.h"
 #include "test/support/heard_log.h"
+#include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -72,16 +74,21 @@ static void write_file(const struct world *w, const char *text)
     write_to(w->file, text);
 }
 
-/* The hosts file's text; until the next call. */
-static const char *read_file(const struct world *w)
+/* The text of a file; until the next call. "": there is none. */
+static const char *read_from(const char *path)
 {
     static char text[16384];
-    FILE *f = fopen(w->file, "r");
+    FILE *f = fopen(path, "r");
 
-    assert_non_null(f);
-    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
-    (void)fclose(f);
+    text[f ? fread(text, 1, sizeof(text) - 1, f) : 0] = '\0';
+    if (f)
+        (void)fclose(f);
     return text;
+}
+
+static const char *read_file(const struct world *w)
+{
+    return read_from(w->file);
 }
 
 static void begin(struct world *w, bool is_on)
@@ -394,6 +401,53 @@ static void test_a_resolver_of_this_node(void **state)
     assert_null(resolver_free(r));
 }
 
+/* Where it listens systemd-resolved is told of it: of all addresses that the machine takes. */
+static void test_a_resolver_that_listens(void **state)
+{
+    static const char *const more[] = {"", ",\"address6\":\"fd5a:1::2\""};
+    struct world *w = *state;
+    struct resolver *r;
+    char link_file[128];
+    char expected[256];
+    struct rtnl_link link;
+    void *namespace;
+    struct netlink *nl;
+
+    assert_int_equal(netns_enter(&namespace), 0);
+    nl = netns_need(&namespace);
+    assert_int_equal(rtnl_add_link(nl, "weft0", "bridge"), 0);
+    assert_int_equal(rtnl_find_link(nl, "weft0", &link), 0);
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct ip_prefix own = netns_prefix(i == 0 ? "10.42.0.2/16" : "fd5a:1::2/64");
+
+        assert_int_equal(rtnl_add_address(nl, link.ifindex, &own, false), 0);
+    }
+    (void)snprintf(link_file, sizeof(link_file), "%s.link", w->file);
+    begin(w, false);
+    w->names.opt.link_file = link_file;
+    w->names.opt.interface = "weft0";
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned n = 0;
+
+        assert_int_equal(resolver_new(&r, "weft0", "/nonexistent", NULL), 0);
+        w->names.opt.resolver = r;
+        (void)snprintf(expected, sizeof(expected),
+            "{\"interface\":\"weft0\",\"index\":%u,\"network\":\"default\","
+            "\"address4\":\"10.42.0.2\"%s}",
+            link.ifindex, more[i]);
+        while (strcmp(read_from(link_file), expected) != 0) {
+            assert_true(n++ < 4000);
+            node_names_update(&w->names, &w->snapshot, i == 0, w->now);
+            (void)poll(NULL, 0, 5);
+        }
+        r = resolver_free(r);
+    }
+    assert_int_equal(node_names_remove(&w->names, &w->snapshot, NULL), 0);
+    assert_int_equal(access(link_file, F_OK), -1);
+    (void)netns_leave(&namespace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +464,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_said_of_a_name, enter, leave),
         cmocka_unit_test_setup_teardown(test_whose_the_lines_are, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_resolver_of_this_node, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_resolver_that_listens, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

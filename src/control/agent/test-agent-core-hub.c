@@ -639,6 +639,9 @@ static void test_a_poll_while_the_hub_is_silent(void **state)
     assert_false(polls_when_due());
     w.now += 15 * SEC;
     a->poll.polled_at = w.now;
+    /* Nothing else is due that a poll would follow. */
+    a->pass.due_at = NSEC_NEVER;
+    a->hubs.choose_at = NSEC_NEVER;
     for (unsigned i = 0; i < 2; i++)
         a->hubs.items[i]->report.sent_at = w.now;
     assert_true(polls_when_due());

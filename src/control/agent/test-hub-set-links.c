@@ -544,6 +544,39 @@ static void test_a_silent_hub_answers_by_UDP(void **state)
     assert_true(hub_set_due(&w.hubs) > w.now);
 }
 
+/* What answers elsewhere is looked for there. */
+static void test_a_silent_hub_answers_elsewhere(void **state)
+{
+    struct agent_hub *hub;
+    struct node_hub *places;
+    const struct endpoint *at;
+    int fd;
+
+    (void)netns_need(state);
+    fd = open_udp("127.0.0.1");
+    hub = w.hubs.items[0];
+    places = snapshot_find_node(&w.state.snapshot, "hub")->hub;
+    at = &places->endpoints[places->n_endpoints++];
+    assert_int_equal(endpoint_parse(&places->endpoints[1], "127.0.0.1:51820", NULL), 0);
+    w.seen.n = 0;
+    heard_log_begin();
+    for (unsigned i = 0; i < 10 && !endpoint_equal(&hub->health.path.path.endpoint, at); i++) {
+        w.now += SEC;
+        poll_all();
+        turn();
+        if (take_requests(fd, true) > 0)
+            while (hub->transport.due_at != 0)
+                (void)uv_run(&w.loop, UV_RUN_ONCE);
+        run_all();
+    }
+    assert_string_equal(heard_log_end(),
+        "info: weft: the hub answers elsewhere hub, trying it at 127.0.0.1:51820\n");
+    assert_true(endpoint_equal(&hub->health.path.path.endpoint, at));
+    assert_true(w.actions.pass_soon);
+    assert_ptr_equal(hub_set_next_handshake(&w.hubs), hub);
+    (void)close(fd);
+}
+
 /* ---- in TLS ---------------------------------------------------------------------------------- */
 
 /* UDP fails, and so a stream is held ready, which does not come about here. */
@@ -638,6 +671,7 @@ int main(void)
         TEST(test_the_serving_hub_is_pinged),
         TEST(test_the_serving_hub_answers_no_ping),
         TEST(test_a_silent_hub_answers_by_UDP),
+        TEST(test_a_silent_hub_answers_elsewhere),
         TEST(test_where_a_hub_is_in_TLS),
         TEST(test_a_hub_passes_by_UDP_again),
         TEST(test_a_serving_hub_that_is_cut),

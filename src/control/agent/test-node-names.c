@@ -6,11 +6,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -25,7 +28,8 @@
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 
-#define SEC NSEC_PER_SEC
+#define SEC    NSEC_PER_SEC
+#define NOBODY 65534
 
 /* Something else on this machine answers to "n4". */
 static enum name_found resolver(const struct name_query *q, struct ip_addr *ret_where)
@@ -203,6 +207,23 @@ static void test_somebody_has_removed_the_block(void **state)
     assert_non_null(strstr(read_file(w), "n3.default.weft n3"));
     assert_int_equal(node_names_remove(&w->names, &w->snapshot, NULL), 0);
     assert_string_equal(read_file(w), "127.0.0.1\tlocalhost\n");
+}
+
+/* A file that has all names already need not be written. */
+static void test_a_file_that_may_only_be_read(void **state)
+{
+    struct world *w = *state;
+
+    settle(w);
+    assert_int_equal(chmod(w->file, 0444), 0);
+    /* Who is root may write it nevertheless. */
+    (void)setfsuid(NOBODY);
+    node_names_update(&w->names, &w->snapshot, false, w->now);
+    assert_string_equal(w->names.failure.text, "");
+    sample_put(&w->snapshot, sample_node(5));
+    node_names_update(&w->names, &w->snapshot, false, w->now);
+    (void)setfsuid(geteuid());
+    assert_int_equal(w->names.failure.code, -EACCES);
 }
 
 /* What is wrong with the file is known until it can be written. */
@@ -456,6 +477,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_name_that_the_file_has, enter, leave),
         cmocka_unit_test_setup_teardown(test_no_ipv6_here, enter, leave),
         cmocka_unit_test_setup_teardown(test_somebody_has_removed_the_block, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_file_that_may_only_be_read, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_written, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_earliest_request_counts, enter, leave),
         cmocka_unit_test_setup_teardown(test_names_that_are_not_kept, enter, leave),

@@ -24,6 +24,7 @@
 #include "agent/state/state.h"
 #include "measure/service_process.h"
 #include "os/process.h"
+#include "test/support/heard_log.h"
 #include "test/support/sample_mesh.h"
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -336,13 +337,21 @@ static void take_other_timer(uv_handle_t *handle, void *ret)
         *(uv_timer_t **)ret = (uv_timer_t *)handle;
 }
 
-/* Until the next start is planned: in so many ms. */
-static uint64_t wait_for_plan(void)
+/* Until the next start. */
+static uv_timer_t *start_timer(void)
 {
     uv_timer_t *timer = NULL;
 
     uv_walk(&w.loop, take_other_timer, (void *)&timer);
     assert_non_null(timer);
+    return timer;
+}
+
+/* Until the next start is planned: in so many ms. */
+static uint64_t wait_for_plan(void)
+{
+    uv_timer_t *timer = start_timer();
+
     while (!uv_is_active((uv_handle_t *)timer))
         (void)uv_run(&w.loop, UV_RUN_ONCE);
     return uv_timer_get_due_in(timer);
@@ -363,6 +372,29 @@ static void test_it_ends_again_and_again(void **state)
     assert_true(due_ms > 50);
     node_measure_tell_jobs(&w.nm, 1);
     wait_for("\"jobs\":1", 1);
+}
+
+/* One that cannot be started is waited for longer, too, and it is said why. */
+static void test_it_cannot_be_started(void **state)
+{
+    static const char words[] =
+        "warning: weft: weft preflight and weft bench do not find this node: no process for them: "
+        "no socket: Too many open files\n";
+    struct rlimit before;
+    struct rlimit full;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(kill(last_process(), SIGKILL), 0);
+    assert_true(wait_for_plan() <= 50);
+    heard_log_begin();
+    full = (struct rlimit){.rlim_cur = (rlim_t)next_fd(), .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0);
+    for (unsigned i = 0; i < 4000 && uv_timer_get_due_in(start_timer()) <= 100; i++)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_non_null(strstr(heard_log_end(), words));
+    assert_true(uv_timer_get_due_in(start_timer()) > 100);
+    wait_for("process ", 2);
 }
 
 static void test_it_ends_with_the_agent(void **state)
@@ -396,6 +428,7 @@ int main(int argc, char *argv[])
         TEST(test_a_process_that_does_not_read),
         TEST(test_a_process_that_ends_unread),
         TEST(test_it_ends_again_and_again),
+        TEST(test_it_cannot_be_started),
         TEST(test_it_ends_with_the_agent),
     };
 

@@ -466,7 +466,7 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
 static void poll_report(struct agent *a, nsec_t now)
 {
     const struct engine *engine = a->reconcile.engine;
-    char host[NAME_MAX_LEN + 2] = "";
+    char host[NAME_MAX_LEN + 1] = "";
     struct node_report_facts facts = {.snapshot = &a->snapshot,
         .seen = &a->seen,
         .reach = &a->reach,
@@ -481,7 +481,7 @@ static void poll_report(struct agent *a, nsec_t now)
         .machine = a->copy.machine,
         .now = now};
 
-    if (gethostname(host, sizeof(host) - 1) == 0 && node_report_hostname(host, a->snapshot.self))
+    if (gethostname(host, sizeof(host)) == 0 && node_report_hostname(host, a->snapshot.self))
         facts.hostname = host;
     for (unsigned i = 0; i < a->hubs.n; i++)
         report_to(a, a->hubs.items[i], &facts);

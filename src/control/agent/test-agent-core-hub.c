@@ -386,6 +386,7 @@ static const char *hostname_reported(const char *name)
 static void test_the_names_of_this_machine_that_are_reported(void **state)
 {
     static const char longest[] = "a23456789-123456789-123456789-123456789-123456789-123456789-123";
+    static const char longer[] = "a23456789-123456789-123456789-123456789-123456789-123456789-1234";
 
     (void)netns_need(state);
     assert_int_equal(unshare(CLONE_NEWUTS), 0);
@@ -394,6 +395,7 @@ static void test_the_names_of_this_machine_that_are_reported(void **state)
     /* Its name as a node is told already. */
     assert_string_equal(hostname_reported("n2"), "");
     assert_string_equal(hostname_reported(longest), longest);
+    assert_string_equal(hostname_reported(longer), "");
     assert_string_equal(hostname_reported("rack-7.example.org"), "");
 }
 

@@ -684,6 +684,46 @@ static void test_a_stop_without_a_pass(void **state)
     agent_world_end(w);
 }
 
+/* The node n4 was reached directly, and is not to be any more: it has to hear of this node by
+ * another way. An agent that is stopped sees to that; after one that leaves there is no way. */
+static void test_a_path_that_is_given_up_at_the_end(void **state)
+{
+    static const enum agent_end ends[] = {AGENT_END_LEFT, AGENT_END_STOPPED};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct agent_world *w = agent_world_make(state);
+        struct agent *a = &w->agent;
+        struct object n4 = sample_node(4);
+        struct endpoint at;
+        unsigned before;
+
+        agent_core_poll(a);
+        agent_core_pass(a);
+        assert_int_equal(endpoint_parse(&at, "198.51.100.4:51820", NULL), 0);
+        agent_world_peer(w, 4)->endpoint = agent_world_peer(w, 4)->facts.heard = at;
+        agent_world_peer(w, 4)->facts.handshake_sec = agent_world_wall() / SEC;
+        assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, "n4", NULL), 0);
+        path_driver_set_snapshot(a->paths, &a->snapshot, w->now);
+        n4.node.side = calloc(1, sizeof(*n4.node.side));
+        assert_non_null(n4.node.side);
+        n4.node.side->generation = 1;
+        sample_put(&a->snapshot, n4);
+        path_driver_set_snapshot(a->paths, &a->snapshot, w->now);
+        agent_core_poll(a);
+        agent_core_pass(a);
+        assert_int_equal(agent_core_render_input(a).n_paths, 2);
+        a->snapshot.network.topology = TOPOLOGY_HUB;
+        path_driver_set_snapshot(a->paths, &a->snapshot, w->now);
+        assert_true(path_driver_awaits_handshake(a->paths));
+        before = w->engine.n_handshakes;
+        agent_core_finish(a, ends[i]);
+        assert_int_equal(w->engine.n_handshakes, before + i);
+        agent_world_end(w);
+        assert_int_equal(netns_leave(state), 0);
+        assert_int_equal(netns_enter(state), 0);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, netns_enter, netns_leave)
 
 int main(int argc, char *argv[])
@@ -714,6 +754,7 @@ int main(int argc, char *argv[])
         TEST(test_an_engine_that_is_not_there_again),
         TEST(test_the_end_is_begun_once),
         TEST(test_a_stop_without_a_pass),
+        TEST(test_a_path_that_is_given_up_at_the_end),
     };
 
     /* As the engine's process, which cannot run here. */

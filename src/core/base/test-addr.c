@@ -250,18 +250,52 @@ static void test_size(void **state)
     }
 }
 
+/* What stands for a host: its address, or of IPv6 the network of 64 bits. */
+static void test_blocks_of_hosts(void **state)
+{
+    static const struct {
+        const char *text, *block;
+        bool is_v4;
+    } cases[] = {{"192.0.2.255", "192.0.2.255", true},
+        {"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::", false}, {"::1", "::", false}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct ip_addr a = address(cases[i].text);
+        struct ip_addr block = ip_addr_block(&a);
+        char buf[IP_ADDR_TEXT_MAX];
+
+        assert_int_equal(ip_addr_is_v4(&a), cases[i].is_v4);
+        assert_false(ip_addr_is_none(&a));
+        assert_string_equal(ip_addr_format(&block, buf), cases[i].block);
+    }
+    assert_true(ip_addr_is_none(&(struct ip_addr){{0}}));
+    assert_string_equal(
+        endpoint_format(&(struct endpoint){.port = 0}, (char[ENDPOINT_TEXT_MAX]){0}), "(none)");
+}
+
 static void test_host_port(void **state)
 {
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"hub", "\"hub\" is not HOST:PORT"},
+        {":1", "\":1\" is not HOST:PORT"},
+        {"hub:0", "port \"0\" is not a number from 1 to 65535"},
+        {"hub:65536", "port \"65536\" is not a number from 1 to 65535"},
+        {"a/b:1", "\"a/b:1\" is not HOST:PORT"},
+        {"a@b:1", "\"a@b:1\" is not HOST:PORT"},
+        {"[::1:8443", "\"[::1:8443\": an IPv6 address needs brackets, [ADDRESS]:PORT"},
+    };
+
     assert_int_equal(host_port_check("hub.example.org:8443", NULL), 0);
     assert_int_equal(host_port_check("10.0.0.1:1", NULL), 0);
     assert_int_equal(host_port_check("[::1]:8443", NULL), 0);
-    assert_true(host_port_check("hub", NULL) < 0);
-    assert_true(host_port_check(":1", NULL) < 0);
-    assert_true(host_port_check("hub:0", NULL) < 0);
-    assert_true(host_port_check("hub:65536", NULL) < 0);
-    assert_true(host_port_check("a/b:1", NULL) < 0);
-    assert_true(host_port_check("a@b:1", NULL) < 0);
-    assert_true(host_port_check("[::1:8443", NULL) < 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct err e = ERR_NULL;
+
+        assert_int_equal(host_port_check(bad[i].text, &e), -EINVAL);
+        assert_string_equal(e.text, bad[i].says);
+    }
 }
 
 static void test_host_without_port(void **state)
@@ -284,6 +318,7 @@ static void test_host_without_port(void **state)
     };
     char long_name[2 * HOST_PORT_MAX];
     char complete[HOST_PORT_MAX + 1];
+    struct err e = ERR_NULL;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         int r = host_port_complete(complete, rows[i].text, 8443, NULL);
@@ -294,7 +329,8 @@ static void test_host_without_port(void **state)
     }
     memset(long_name, 'a', sizeof(long_name) - 1);
     long_name[sizeof(long_name) - 1] = '\0';
-    assert_int_equal(host_port_complete(complete, long_name, 8443, NULL), -EINVAL);
+    assert_int_equal(host_port_complete(complete, long_name, 8443, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "aaa\" is longer than a name may be"));
 }
 
 /* Every character that a host's name may have, and what lies beside each range. */
@@ -346,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_nth),
         cmocka_unit_test(test_size),
+        cmocka_unit_test(test_blocks_of_hosts),
         cmocka_unit_test(test_host_port),
         cmocka_unit_test(test_host_without_port),
         cmocka_unit_test(test_characters_of_a_host),

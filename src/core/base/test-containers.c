@@ -1,9 +1,13 @@
-/* test-containers.c - table, heap and ring against slow references, from fixed seeds. */
+/*
+ * test-containers.c - table, heap and ring against slow references, from fixed seeds; sorted arrays
+ * and windows of sequences.
+ */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "base/containers.h"
@@ -219,6 +223,101 @@ static void test_ring_full(void **state)
     mpsc_deinit(&r);
 }
 
+/* What is pushed comes out in that order, however often the ring is turned. */
+static void test_ring_keeps_the_order(void **state)
+{
+    struct mpsc_ring r;
+    uintptr_t in = 0;
+    uintptr_t out = 0;
+
+    assert_int_equal(mpsc_init(&r, 4), 0);
+    assert_null(mpsc_pop(&r));
+    for (unsigned round = 0; round < 10; round++) {
+        while (in < out + 4)
+            assert_true(mpsc_push(&r, (void *)++in));
+        assert_false(mpsc_push(&r, &r));
+        for (unsigned i = 0; i < 3; i++)
+            assert_ptr_equal(mpsc_pop(&r), (void *)++out);
+    }
+    assert_ptr_equal(mpsc_pop(&r), (void *)++out);
+    assert_null(mpsc_pop(&r));
+    mpsc_deinit(&r);
+    assert_null(r.slots);
+}
+
+static int compare_numbers(const void *item, const void *wanted)
+{
+    const int *a = item, *b = wanted;
+
+    return *a - *b;
+}
+
+/* Of sorted arrays of each length: where each item is, and where what lies between belongs. */
+static void test_places_in_a_sorted_array(void **state)
+{
+    int items[20];
+
+    for (int n = 0; n <= 20; n++) {
+        if (n > 0)
+            items[n - 1] = 2 * n - 1;
+        for (int wanted = 0; wanted <= 2 * n; wanted++) {
+            bool found = wanted % 2 == 0;
+            size_t at =
+                sorted_place(items, (size_t)n, sizeof(*items), compare_numbers, &wanted, &found);
+
+            assert_int_equal(at, wanted / 2);
+            assert_int_equal(found, wanted % 2);
+        }
+    }
+}
+
+/* What is put in anywhere moves what is behind it; the array doubles from 8. */
+static void test_a_sorted_array_grows(void **state)
+{
+    int *items = NULL;
+    size_t cap = 0;
+
+    for (size_t n = 0; n < 40; n++) {
+        int wanted = (int)(n * 17 % 40);
+        bool found;
+        size_t at = sorted_place(items, n, sizeof(*items), compare_numbers, &wanted, &found);
+
+        assert_false(found);
+        items = sorted_open(items, n, sizeof(*items), at, &cap);
+        assert_non_null(items);
+        items[at] = wanted;
+        assert_int_equal(cap, n < 8 ? 8 : n < 16 ? 16 : n < 32 ? 32 : 64);
+        for (size_t i = 0; i < n; i++)
+            assert_true(items[i] < items[i + 1]);
+    }
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(items[i], i);
+    free(items);
+}
+
+/* Each number counts once, and none that is 64 or more behind the highest. */
+static void test_window_of_sequences(void **state)
+{
+    /* In this order; 0 is not in use. */
+    static const struct {
+        uint64_t sequence;
+        bool is_taken;
+        uint64_t highest;
+    } steps[] = {{0, false, 0}, {5, true, 5}, {5, false, 5}, {1, true, 5}, {1, false, 5},
+        {4, true, 5}, {68, true, 68}, {5, false, 68}, {4, false, 68}, {6, true, 68}, {69, true, 69},
+        {5, false, 69}, {6, false, 69}, {68, false, 69}, {132, true, 132}, {69, false, 132},
+        {68, false, 132}, {196, true, 196}, {132, false, 196}, {133, true, 196}, {1000, true, 1000},
+        {937, true, 1000}, {936, false, 1000}, {999, true, 1000}, {1000, false, 1000},
+        {UINT64_MAX, true, UINT64_MAX}};
+    struct seq_window w = {.seen = 1};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        if (seq_window_take(&w, steps[i].sequence) != steps[i].is_taken)
+            fail_msg("step %zu", i);
+        assert_true(w.highest == steps[i].highest);
+    }
+}
+
 /* Each byte counts, and the length, and the seed. */
 static void test_every_byte_is_hashed(void **state)
 {
@@ -255,6 +354,10 @@ int main(void)
         cmocka_unit_test(test_htab_grows),
         cmocka_unit_test(test_ring_threads),
         cmocka_unit_test(test_ring_full),
+        cmocka_unit_test(test_ring_keeps_the_order),
+        cmocka_unit_test(test_places_in_a_sorted_array),
+        cmocka_unit_test(test_a_sorted_array_grows),
+        cmocka_unit_test(test_window_of_sequences),
         cmocka_unit_test(test_every_byte_is_hashed),
     };
 

@@ -106,7 +106,7 @@ static int reserve(struct allowedips *t, uint32_t n)
     struct allowedips_node *nodes;
 
     /* Free nodes are not counted: at worst the array grows once too often. */
-    if (t->cap - t->n_used >= n && t->cap > 0)
+    if (t->cap - t->n_used >= n)
         return 0;
     if (want > NODES_MAX)
         return -ENOMEM;

@@ -364,6 +364,26 @@ static void test_nodes_are_used_again(void **state)
     allowedips_deinit(&t);
 }
 
+/* It grows by half, and no sooner than the next prefix might not find its two nodes. */
+static void test_the_table_grows_when_it_is_full(void **state)
+{
+    static const uint32_t caps[] = {16, 16, 16, 16, 16, 16, 16, 16, 24, 24, 24, 24, 36};
+    struct allowedips t = ALLOWEDIPS_NULL;
+    struct allowedips_owner a = {0};
+    char text[32];
+
+    for (uint32_t i = 0; i < sizeof(caps) / sizeof(*caps); i++) {
+        (void)snprintf(text, sizeof(text), "10.%u.0.0/16", i);
+        insert(&t, text, &a);
+        /* The first one needs no fork, and node 0 is none. */
+        assert_int_equal(t.n_used, 2 * (i + 1));
+        assert_int_equal(t.cap, caps[i]);
+    }
+    allowedips_deinit(&t);
+    assert_null(t.nodes);
+    assert_int_equal(t.cap, 0);
+}
+
 /* A prefix that changes hands leaves the lists of both whole. */
 static void test_a_prefix_in_the_middle_changes_hands(void **state)
 {
@@ -404,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_prefixes_around_the_halves),
         cmocka_unit_test(test_nodes_are_used_again),
+        cmocka_unit_test(test_the_table_grows_when_it_is_full),
         cmocka_unit_test(test_a_prefix_in_the_middle_changes_hands),
     };
 

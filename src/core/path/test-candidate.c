@@ -271,6 +271,8 @@ static void test_the_smallest_part_that_leads_elsewhere_counts(void **state)
     blocks.items[blocks.n++] = prefix("10.1.7.0/24");
     assert_true(have(&blocks, "10.1.7.1"));
     assert_false(have(&blocks, "10.1.8.1"));
+    blocks.items[blocks.n++] = prefix("10.1.0.0/16");
+    assert_true(have(&blocks, "10.1.8.1"));
 }
 
 static void test_blocks_are_compared_in_both_lists(void **state)

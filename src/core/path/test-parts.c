@@ -22,8 +22,13 @@ static struct endpoint ep(const char *text)
 
 static void test_names_of_rules(void **state)
 {
-    for (int r = 1; r < BEHAVIOR_RULE_N; r++)
-        assert_int_equal(behavior_rule_parse(behavior_rule_names[r]), (enum behavior_rule)r);
+    static const char *const names[BEHAVIOR_RULE_N] = {
+        "unknown", "endpoint-independent", "address-dependent", "address-and-port-dependent"};
+
+    for (int r = 0; r < BEHAVIOR_RULE_N; r++) {
+        assert_string_equal(behavior_rule_names[r], names[r]);
+        assert_int_equal(behavior_rule_parse(names[r]), (enum behavior_rule)r);
+    }
     assert_int_equal(behavior_rule_parse("symmetric"), BEHAVIOR_UNKNOWN);
 }
 
@@ -55,6 +60,7 @@ static struct behavior survey(const struct answer *answers, size_t n)
 #define S1  "198.51.100.1:3478"
 #define S1B "198.51.100.1:3479"
 #define S2  "198.51.100.2:3478"
+#define S3  "198.51.100.3:3478"
 
 static void test_mapping(void **state)
 {
@@ -72,6 +78,16 @@ static void test_mapping(void **state)
         BEHAVIOR_ADDRESS_DEPENDENT);
     assert_int_equal(
         SURVEY({S1, "203.0.113.1:5"}, {S2, "203.0.113.1:6"}, {S1B, "203.0.113.1:7"}).mapping,
+        BEHAVIOR_PORT_DEPENDENT);
+    /* What was seen to depend on something does so, also where two others look alike. */
+    assert_int_equal(
+        SURVEY({S1, "203.0.113.1:5"}, {S2, "203.0.113.1:6"}, {S3, "203.0.113.1:6"}).mapping,
+        BEHAVIOR_ADDRESS_DEPENDENT);
+    assert_int_equal(
+        SURVEY({S1, "203.0.113.1:5"}, {S1B, "203.0.113.1:6"}, {S2, "203.0.113.1:6"}).mapping,
+        BEHAVIOR_PORT_DEPENDENT);
+    assert_int_equal(
+        SURVEY({S1, "203.0.113.1:5"}, {S1B, "203.0.113.1:6"}, {S2, "203.0.113.1:7"}).mapping,
         BEHAVIOR_PORT_DEPENDENT);
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,10 @@ static void test_defaults(void **state)
     "\"budgets\": [{\"costPerDay\": 1, \"shiny\": 1}], "                                           \
     "\"prices\": {\"shiny\": 1, \"islands\": [{\"shiny\": 1, \"natPerGB\": 2}]}"
 
+#define SHINY_METADATA                                                                             \
+    "{\"kind\": \"Network\", \"metadata\": {\"name\": \"a\", \"shiny\": 1}, \"spec\": {"           \
+    "\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\"}}"
+
 /* A newer hub may know more fields than this program. */
 static void test_unknown_fields(void **state)
 {
@@ -140,6 +145,10 @@ static void test_unknown_fields(void **state)
     assert_string_equal(e.text,
         "Network \"default\": an island of the price table: \"shiny\" is not a "
         "field of it");
+    assert_int_equal(decode(&o, SHINY_METADATA, OBJECT_LENIENT, &e), 0);
+    object_deinit(&o);
+    assert_true(decode(&o, SHINY_METADATA, OBJECT_STRICT, &e) < 0);
+    assert_string_equal(e.text, "Network \"a\": \"shiny\" is not a field of it");
 }
 
 #define CAPPED_BUDGET                                                                              \
@@ -175,6 +184,15 @@ static const struct {
     {"{\"kind\": \"Nodes\"}", "the object's kind is \"Nodes\", and @kinds are allowed"},
     {"{\"kind\": \"Node\", \"spec\": {}}", "Node: \"metadata\" is missing"},
     {"{\"kind\": \"Node\", \"metadata\": {}, \"spec\": {}}", "Node: \"name\" is missing"},
+    {"{\"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}}", "Node \"a\": \"spec\" is missing"},
+    {"{\"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}, \"spec\": {}}",
+        "Node \"a\": \"network\" is missing"},
+    {"{\"kind\": \"Network\", \"metadata\": {\"name\": \"a\", \"resourceVersion\": -1}, \"spec\": "
+     "{}}",
+        "Network \"a\": \"resourceVersion\" is not a whole number from 0 to "
+        "9223372036854775807"},
+    {"{\"kind\": \"Network\", \"metadata\": {\"name\": \"a\"}, \"spec\": {}, \"status\": 7}",
+        "Network \"a\": \"status\" is not an object"},
     {NODE_WITH("gpu--1", ""), "node name \"gpu--1\" has two '-' in a row, which separate the "
                               "names in an edge's"},
     {NODE_WITH("GPU", ""), "node name \"GPU\" is not a name: 1 to 63 of a-z, 0-9 and '-', not "
@@ -266,6 +284,32 @@ static void test_refusals(void **state)
         assert_true(decode(&o, refusals[i].in, OBJECT_LENIENT, &e) < 0);
         assert_string_equal(e.text, sample_sentence(refusals[i].says, says));
         assert_null(o.kind);
+    }
+}
+
+/* Where the kind is known before the object is read, it has to say the same. */
+static void test_objects_of_another_kind(void **state)
+{
+    static const struct {
+        const struct object_kind *kind;
+        const char *in, *says;
+    } cases[] = {
+        {&node_kind, EDGE_WITH("a--b", "\"nodes\": [\"a\", \"b\"]"),
+            "Node \"a--b\": \"kind\" is \"MeshEdge\", not \"Node\""},
+        {&network_kind, NODE_WITH("a", ""), "Network \"a\": \"kind\" is \"Node\", not \"Network\""},
+        {&mesh_edge_kind, NETWORK_WITH(""),
+            "MeshEdge \"default\": \"kind\" is \"Network\", not \"MeshEdge\""},
+        {&network_kind, "{\"metadata\": {}, \"spec\": {}}", "Network: \"kind\" is missing"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct object o = OBJECT_NULL;
+        struct err e = ERR_NULL;
+        json_t *json = load(cases[i].in);
+
+        assert_int_equal(cases[i].kind->decode(&o, json, OBJECT_LENIENT, &e), -EINVAL);
+        assert_string_equal(e.text, cases[i].says);
+        json_decref(json);
     }
 }
 
@@ -501,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_unknown_fields),
         cmocka_unit_test(test_stored_cap),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_objects_of_another_kind),
         cmocka_unit_test(test_public_key_refused),
         cmocka_unit_test(test_too_many_labels),
         cmocka_unit_test(test_key_rotation),

@@ -244,6 +244,7 @@ static void test_addresses_of_a_family(void **state)
         {"{\"a\": \"10.0.0.1\"}", false,
             "Thing: \"a\" is \"10.0.0.1\", which is not an IPv6 address"},
         {"{\"a\": \"fd00::1\"}", true, "Thing: \"a\" is \"fd00::1\", which is not an IPv4 address"},
+        {"{\"a\": \"10.0.0.x\"}", true, "Thing: a: \"10.0.0.x\" is not an IPv4 or IPv6 address"},
         {"{\"a\": \"::\"}", false, "Thing: \"a\" is \"::\", which is not an IPv6 address"},
     };
 

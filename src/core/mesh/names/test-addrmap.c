@@ -137,6 +137,61 @@ static void test_an_address_of_three(void **state)
     snapshot_deinit(&s);
 }
 
+/* Of a node's candidates so many are looked at as it may have. */
+static void test_so_many_candidates_are_looked_at(void **state)
+{
+    struct snapshot s = sample_snapshot(3, 2);
+
+    for (unsigned before = OBJECT_CANDIDATES_MAX - 1; before <= OBJECT_CANDIDATES_MAX; before++) {
+        struct object o = sample_node(3);
+        json_t *list = json_array();
+
+        for (unsigned i = 0; i < before; i++)
+            json_array_append_new(
+                list, json_pack("{s:s, s:s}", "type", "mapped", "endpoint", "203.0.113.3:1"));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s}", "type", "host", "endpoint", "10.2.0.3:1"));
+        o.node.status = json_pack("{s:o}", "candidates", list);
+        sample_put(&s, o);
+        check(&s, before < OBJECT_CANDIDATES_MAX ? "n3 - its public address is not known; "
+                                                 : "n3 - it has not reported its addresses; ");
+    }
+    snapshot_deinit(&s);
+}
+
+/* What is beyond 4096 translations is said, and of that as much. */
+static void test_a_large_network(void **state)
+{
+    struct snapshot s = sample_snapshot(515, 2);
+    struct addrmap m = ADDRMAP_NULL;
+
+    for (unsigned n = 3; n <= 515; n++) {
+        char text[256] = "";
+
+        for (unsigned i = 1; i <= 8; i++)
+            (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "host 10.%u.%u.%u,",
+                n / 256, n % 256, i);
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "reflexive 203.%u.%u.1",
+            n / 256, n % 256);
+        report(&s, n, text);
+    }
+    assert_int_equal(addrmap_make(&m, &s), 0);
+    assert_int_equal(m.n, 4096);
+    assert_int_equal(m.n_gaps, 8);
+    for (unsigned i = 0; i < 8; i++) {
+        assert_string_equal(m.gaps[i].node, "n99");
+        assert_string_equal(m.gaps[i].why, "there are more than 4096 addresses");
+    }
+    addrmap_deinit(&m);
+    snapshot_deinit(&s);
+    s = sample_snapshot(4099, 2);
+    assert_int_equal(addrmap_make(&m, &s), 0);
+    assert_int_equal(m.n, 0);
+    assert_int_equal(m.n_gaps, 4096);
+    addrmap_deinit(&m);
+    snapshot_deinit(&s);
+}
+
 static void test_labels_win(void **state)
 {
     struct snapshot s = sample_snapshot(3, 2);
@@ -201,6 +256,8 @@ int main(void)
         cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_which_addresses_count),
         cmocka_unit_test(test_an_address_of_three),
+        cmocka_unit_test(test_so_many_candidates_are_looked_at),
+        cmocka_unit_test(test_a_large_network),
         cmocka_unit_test(test_labels_win),
         cmocka_unit_test(test_chain),
     };

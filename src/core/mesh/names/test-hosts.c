@@ -307,6 +307,22 @@ static void test_reserved_names_of_hubs(void **state)
     snapshot_deinit(&s);
 }
 
+/* Beyond 2048 nodes there are qualified names alone. */
+static void test_extras_of_a_large_network(void **state)
+{
+    struct snapshot s = sample_snapshot(2048, 2);
+    size_t n;
+    struct hosts_extra *extras = hosts_list_extras(&s, &n);
+
+    assert_non_null(extras);
+    assert_int_equal(n, 2048);
+    free(extras);
+    sample_put(&s, sample_node(2049));
+    assert_null(hosts_list_extras(&s, &n));
+    assert_int_equal(n, 0);
+    snapshot_deinit(&s);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -321,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_names_that_begin_alike),
         cmocka_unit_test(test_words_for_each_verdict),
         cmocka_unit_test(test_reserved_names_of_hubs),
+        cmocka_unit_test(test_extras_of_a_large_network),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

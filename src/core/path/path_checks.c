@@ -513,7 +513,7 @@ static bool has_openers(const struct path *pp, nsec_t now)
 
 void path__checks_restart(struct path *pp, nsec_t now)
 {
-    if (pp->checks.round.next_at != NSEC_NEVER && has_openers(pp, now))
+    if (has_openers(pp, now))
         path__checks_stop(pp);
     path__checks_start(pp, true, now);
 }

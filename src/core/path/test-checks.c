@@ -283,6 +283,32 @@ static void test_whose_nat_is_opened(void **state)
     assert_int_equal(pp->checks.round.next_at, T0);
 }
 
+/* All frames of a step are taken from the budget before the first is sent; it waits for them. */
+static void test_what_a_step_costs(void **state)
+{
+    static const unsigned frames[] = {2, 2, 2, 5, 2};
+    struct rate *budget = &pp->owner->budget.begin.rate;
+
+    pp->owner->self_changed_at = 1;
+    (void)edge_add(CANDIDATE_REFLEXIVE, A, PATH_SOCKET_MAIN);
+    (void)edge_add(CANDIDATE_HOST, B, PATH_SOCKET_MAIN);
+    path__checks_start(pp, true, T0);
+    for (unsigned i = 0; i < sizeof(frames) / sizeof(*frames); i++) {
+        nsec_t now = pp->checks.round.next_at;
+
+        assert_int_equal(pp->checks.round.step, i);
+        path__checks_tick(pp, now);
+        assert_int_equal(budget->full_at, now + frames[i]);
+    }
+    budget->full_at = pp->checks.round.next_at + 2 * SEC;
+    path__checks_tick(pp, pp->checks.round.next_at);
+    assert_int_equal(pp->checks.round.step, 5);
+    assert_true(pp->checks.round.is_reserved);
+    assert_int_equal(pp->checks.round.next_at, budget->full_at - 2 - SEC);
+    path__checks_tick(pp, pp->checks.round.next_at);
+    assert_int_equal(pp->checks.round.step, 6);
+}
+
 /* A round that has found nothing is counted, but for one after which a nomination waits. */
 static void test_how_a_round_ends(void **state)
 {
@@ -432,6 +458,7 @@ int main(void)
         EDGE_TEST(test_when_the_newest_port_is_asked_for),
         EDGE_TEST(test_who_is_asked_in_a_round),
         EDGE_TEST(test_whose_nat_is_opened),
+        EDGE_TEST(test_what_a_step_costs),
         EDGE_TEST(test_how_a_round_ends),
         EDGE_TEST(test_when_ports_are_guessed),
         EDGE_TEST(test_whose_turn_it_is_to_guess),

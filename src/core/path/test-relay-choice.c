@@ -231,6 +231,14 @@ static void test_a_relay_that_is_lost_there(void **state)
     path__check_relay(pp, T0);
     edge_expect("use relay 2, 20 ms\n" LOST_THERE);
     assert_uses(2);
+    /* Who reports no relay at all says nothing of this one. */
+    start_again();
+    edge_relay(1, 10, 0);
+    edge_relay(2, 10, 0);
+    pp->relay.key = key(2);
+    path__check_relay(pp, T0);
+    edge_expect("");
+    assert_uses(2);
     /* There is no better one. */
     start_again();
     edge_relay(1, 10, 0);

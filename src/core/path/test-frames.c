@@ -58,6 +58,7 @@ static void test_an_unproven_run_is_asked_and_not_believed(void **state)
     assert_int_equal(solo_count_of(w, PATH_FRAME_PONG), 1);
     n_pings = solo_count_of(w, PATH_FRAME_PING);
     assert_int_equal(n_pings, 1);
+    assert_true(ip_addr_equal(&solo_last_of(w, PATH_FRAME_PING)->local, &w->local));
     f = solo_next_frame(w, PATH_FRAME_NOMINATE);
     solo_deliver(w, &f);
     f = solo_next_frame(w, PATH_FRAME_PROBE);

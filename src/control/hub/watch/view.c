@@ -94,10 +94,12 @@ static bool can_see_object(const struct model_node *self, const struct object *o
 /* Takes @part; NULL: there was no memory for it. */
 static void add_part(struct view_parts *parts, struct line *part)
 {
-    if (part)
+    if (part && parts->n < parts->cap)
         parts->items[parts->n++] = part;
     else
         parts->failed = true;
+    if (parts->failed)
+        (void)line_unref(part);
 }
 
 void view_parts_deinit(struct view_parts *parts)
@@ -239,9 +241,8 @@ static struct line *head_of(const struct model_node *self)
 
 bool view_snapshot(const struct model_node *self, struct view_parts *ret)
 {
-    /* A head, an end, and each block with a comma. */
-    size_t n_max = 2 * self->net->watched->n_blocks + 2;
-    struct view_parts parts = {.items = calloc(n_max, sizeof(struct line *))};
+    size_t cap = 2 * self->net->watched->n_blocks + 2;
+    struct view_parts parts = {.items = calloc(cap, sizeof(struct line *)), .cap = cap};
 
     if (!parts.items)
         return false;

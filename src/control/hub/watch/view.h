@@ -17,6 +17,7 @@
 struct view_parts {
     struct line **items; /* owns the array and a reference each */
     size_t n;
+    size_t cap;  /* of the array */
     bool failed; /* there was no memory for one of them */
 };
 

@@ -13,10 +13,10 @@ from .traffic import flood
 from .vm.kernelvm import KernelVm
 from .wire import COOKIE_REPLY, INITIATION, Capture, Datagram
 
-# Datagrams a second: enough for load, and not many more than either end can answer.
-LOAD_RATE = 20_000
-# Of handshake messages in the kernel's WireGuard; from an eighth of it on, it is under load.
+# So many handshake messages may wait in the kernel's WireGuard, and from an eighth on it is under
+# load; in ours so many of strangers, and from a quarter on.
 KERNEL_QUEUE = 4096
+WEFT_QUEUE = 256
 
 pytestmark = pytest.mark.namespaces
 
@@ -34,7 +34,11 @@ def ends(vm: KernelVm, weft: Path) -> Iterator[Ends]:
 
 
 def _flood(ends: Ends, on: str, **pace: int) -> Daemon:
-    """Initiations of a stranger that only their mac1 tells from good ones."""
+    """Initiations of a stranger that only their mac1 tells from good ones.
+
+    With ahead= as fast as that end answers, whatever this machine makes of it: always loaded, and
+    never without room for who has no cookie yet.
+    """
     end = ends.weft if on == "weft" else ends.kernel
     sender = flood(
         ends.lab.host("x"), "initiations", end.machine.address(), PORT, key=end.public_key, **pace)
@@ -52,7 +56,7 @@ def _has_mac2(initiation: Datagram) -> bool:
 
 def test_the_kernel_gets_in_under_load_after_a_cookie(ends):
     ends.join("kernel")
-    sender = _flood(ends, "weft", rate=LOAD_RATE)
+    sender = _flood(ends, "weft", ahead=WEFT_QUEUE // 2)
     with _capture(ends) as capture:
         ends.wait_drop("under-load")
         ends.kernel.machine.run(["sh", "-c", "ping -c 60 10.7.0.2 > /dev/null 2>&1 &"])
@@ -71,8 +75,6 @@ def test_the_kernel_gets_in_under_load_after_a_cookie(ends):
 
 def test_weft_gets_in_with_the_kernels_cookie(ends):
     ends.join("weft")
-    # As fast as that kernel answers, whatever this machine makes of it: always loaded, and never
-    # without room for who has no cookie yet.
     sender = _flood(ends, "kernel", ahead=KERNEL_QUEUE // 4)
     with _capture(ends) as capture:
         ends.weft.set("peer", ends.kernel.public_key, "persistent-keepalive", 1)

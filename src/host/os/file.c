@@ -79,8 +79,11 @@ int statefile_replace(const char *path, const void *data, size_t len, mode_t mod
 {
     _cleanup_(freep) char *fresh = NULL;
     _cleanup_(closep) int fd = -1;
+    struct stat st;
     int r;
 
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return err_set(e, -EINVAL, "%s is not a regular file, and is not replaced by one", path);
     if (asprintf(&fresh, "%s.XXXXXX", path) < 0) {
         fresh = NULL;
         return err_set(e, -ENOMEM, "no memory for a path");

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,25 @@ static void test_full_disk(void **state)
     assert_int_equal(count_entries(), 2);
 }
 
+/* A device, say, or a pipe: with its name replaced, whoever reads or writes it would do so in vain.
+ */
+static void test_what_is_no_regular_file(void **state)
+{
+    struct err e = ERR_NULL;
+    const char *path = in_dir("pipe");
+    char expected[256];
+    struct stat st;
+
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(statefile_replace(path, "text", 4, 0600, &e), -EINVAL);
+    (void)snprintf(
+        expected, sizeof(expected), "%s is not a regular file, and is not replaced by one", path);
+    assert_string_equal(err_text(&e), expected);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    assert_int_equal(unlink(path), 0);
+}
+
 static void test_make_dir(void **state)
 {
     struct err e = ERR_NULL;
@@ -145,6 +165,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replace_and_read),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_what_is_no_regular_file),
         cmocka_unit_test(test_make_dir),
         cmocka_unit_test(test_lock),
     };

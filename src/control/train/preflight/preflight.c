@@ -185,8 +185,7 @@ bool preflight_loses(const struct preflight_pair *p)
     return false;
 }
 
-/* Each direction is judged alone, by the pings that its receiver heard. A pong that is lost on the
- * way back is not counted. */
+/* Each direction by itself, by the pings that its receiver heard: no pong counts. */
 static void assess_loss(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)
 {
@@ -209,7 +208,10 @@ static void assess_loss(struct preflight_report *r, const struct preflight_input
 static void assess_pair(
     struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
 {
-    if ((!p->has_idle[0] && !p->has_idle[1]) || assess_reach(r, in, p))
+    /* What two members cannot measure, though both are here, no job can use either. */
+    if ((!p->has_idle[0] && !p->has_idle[1] &&
+            !(in->nodes[p->a].present && in->nodes[p->b].present)) ||
+        assess_reach(r, in, p))
         return;
     for (unsigned way = 0; way < 2; way++) {
         size_t before = r->n;
@@ -232,10 +234,8 @@ static uint64_t slower(const struct bulk *b)
     return b->out.bits_per_s < b->in.bits_per_s ? b->out.bits_per_s : b->in.bits_per_s;
 }
 
-/*
- * The rate of a pair in bits per second: that of its slower direction, with one stream or with
- * several, whichever was faster. 0 when throughput was not measured.
- */
+/* The rate of a pair in bits per second: that of its slower direction, with one stream or with
+ * several, whichever was faster. 0 when throughput was not measured. */
 static uint64_t pair_rate(const struct preflight_pair *p)
 {
     uint64_t one = slower(&p->one);

@@ -249,6 +249,21 @@ static void test_unreachable(void **state)
     assert_names(only(m, PREFLIGHT_UNREACHABLE, PREFLIGHT_NO), 1, 3);
 }
 
+/* Both are here and neither has the other for a peer: the edge is off, say. */
+static void test_not_measured(void **state)
+{
+    struct mesh *m = *state;
+    struct preflight_pair *p = pair(m, 1, 3);
+    const struct preflight_finding *f;
+
+    *p = (struct preflight_pair){.a = p->a, .b = p->b};
+    f = only(m, PREFLIGHT_UNREACHABLE, PREFLIGHT_NO);
+    assert_names(f, 1, 3);
+    assert_string_equal(f->text, "n2 and n4 do not reach each other over the overlay (path: none)");
+    assert_string_equal(f->fix, "weft status on n2 says why; an edge that is off is set with weft "
+                                "edge set n2 n4 --path auto, on the hub");
+}
+
 static void test_one_way(void **state)
 {
     struct mesh *m = *state;
@@ -584,6 +599,7 @@ int main(void)
         CASE(test_absent_behind_the_hub),
         CASE(test_absent_without_a_way),
         CASE(test_unreachable),
+        CASE(test_not_measured),
         CASE(test_one_way),
         CASE(test_mtu),
         CASE(test_mtu_of_a_member),

@@ -153,6 +153,16 @@ static void tell_probed(struct reports *s, const struct model_node *node, const 
         tell(s, node, peer, EDGE_EVENT_REACHED_AGAIN, at, "%s answers %s again", peer, name);
 }
 
+/* Are the two to talk directly where they can? If not, nothing has fallen back. */
+static bool wants_direct(const struct model_node *node, const char *peer)
+{
+    const struct model_edge *edge = model_find_edge(node->net, node->spec.meta.name, peer);
+    enum edge_path path = edge ? edge->spec.path : EDGE_PATH_AUTO;
+
+    return path == EDGE_PATH_DIRECT ||
+           (path == EDGE_PATH_AUTO && node->net->spec.topology != TOPOLOGY_HUB);
+}
+
 /* Takes @part. True: something is different from before. */
 static bool take_part(struct reports *s, const struct model_node *node, struct edge_parts *held,
     struct edge_part *part, int64_t at)
@@ -170,7 +180,7 @@ static bool take_part(struct reports *s, const struct model_node *node, struct e
         /* The hub remembers since when an edge is not direct any more, because an agent that has
          * just started does not know it. */
         b->fell_at = is_direct(a->path) ? at : a->fell_at;
-        if (is_direct(b->path) || b->path == PATH_KIND_N)
+        if (is_direct(b->path) || b->path == PATH_KIND_N || !wants_direct(node, part->peer))
             b->fell_at = 0;
         tell_said(s, node, part->peer, a, b, at);
         /* Its handshake may be at another time. */

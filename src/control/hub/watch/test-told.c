@@ -114,6 +114,26 @@ static void test_what_becomes_of_a_path(void **state)
     expect_event(3, "NoPath", "a--b", "b has no path to a any more");
 }
 
+/* What is asked for is no loss: neither an event tells of it, nor the edge. */
+static void test_a_relay_that_is_asked_for(void **state)
+{
+    static const char body[] = "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\"},"
+                               "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"relay\"}}";
+
+    report("a", "{\"edges\":{\"b\":{\"path\":\"direct\"}}}");
+    report("a", "{\"edges\":{\"b\":{\"path\":\"relay\"}}}");
+    expect_event(1, "FellBack", "a--b", "a went from direct to relay on its way to b");
+    assert_true(is_told(NET "/edges", "\"fellAt\""));
+    assert_int_equal(sample_hub_ask(&audience_hub, API_ACCESS_ADMIN, NULL, "PUT",
+                         NET "/objects/MeshEdge/a--b", body, NULL),
+        200);
+    report("a", "{\"edges\":{\"b\":{\"path\":\"relay\"}}}");
+    assert_false(is_told(NET "/edges", "\"fellAt\""));
+    report("a", "{\"edges\":{\"b\":{\"path\":\"direct\"}}}");
+    report("a", "{\"edges\":{\"b\":{\"path\":\"relay\"}}}");
+    expect_event(1, "FellBack", "a--b", "a went from direct to relay on its way to b");
+}
+
 static void test_what_cannot_be_applied(void **state)
 {
     report("a", "{\"edges\":{\"b\":{\"path\":\"relay\",\"error\":\"no room\"}}}");
@@ -516,6 +536,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_becomes_of_a_path, enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_a_relay_that_is_asked_for, enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_applied, enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_what_a_probe_finds, enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_parts_of_reports, enter, audience_leave),

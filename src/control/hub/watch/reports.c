@@ -153,14 +153,13 @@ static void tell_probed(struct reports *s, const struct model_node *node, const 
         tell(s, node, peer, EDGE_EVENT_REACHED_AGAIN, at, "%s answers %s again", peer, name);
 }
 
-/* Are the two to talk directly where they can? If not, nothing has fallen back. */
+/* Is the edge to @peer to be direct where it can? If not, nothing has fallen back. */
 static bool wants_direct(const struct model_node *node, const char *peer)
 {
     const struct model_edge *edge = model_find_edge(node->net, node->spec.meta.name, peer);
-    enum edge_path path = edge ? edge->spec.path : EDGE_PATH_AUTO;
 
-    return path == EDGE_PATH_DIRECT ||
-           (path == EDGE_PATH_AUTO && node->net->spec.topology != TOPOLOGY_HUB);
+    return mesh_edge_wants_direct(
+        edge ? &edge->spec : NULL, node->net->spec.topology == TOPOLOGY_HUB);
 }
 
 /* Takes @part. True: something is different from before. */

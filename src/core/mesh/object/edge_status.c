@@ -441,10 +441,8 @@ static enum edge_state assess_paths(const struct edge_end_facts *ends, char *why
 enum edge_state edge_assess(const struct mesh_edge *spec, bool wants_relay,
     const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX])
 {
-    enum edge_path path = spec ? spec->path : EDGE_PATH_AUTO;
-
     why[0] = '\0';
-    if (path == EDGE_PATH_OFF)
+    if (spec && spec->path == EDGE_PATH_OFF)
         return EDGE_STATE_OFF;
     for (unsigned i = 0; spec && i < 2; i++)
         if (mesh_edge_refuses_key(spec, i, ends[i].key)) {
@@ -457,8 +455,7 @@ enum edge_state edge_assess(const struct mesh_edge *spec, bool wants_relay,
         for (unsigned i = 0; i < 2; i++)
             if (assess_end(&ends[i], s, why) == s)
                 return s;
-    if (path != EDGE_PATH_RELAY && !(wants_relay && path == EDGE_PATH_AUTO) &&
-        assess_fall(ends, why))
+    if (mesh_edge_wants_direct(spec, wants_relay) && assess_fall(ends, why))
         return EDGE_STATE_FELL;
     if (assess_probes(ends, why))
         return EDGE_STATE_UNREACHED;

@@ -180,6 +180,13 @@ static void encode_pins(json_t *spec, const struct mesh_edge *edge)
         (void)json_object_set(spec, "publicKeys", keys);
 }
 
+bool mesh_edge_wants_direct(const struct mesh_edge *edge, bool is_hub)
+{
+    enum edge_path path = edge ? edge->path : EDGE_PATH_AUTO;
+
+    return path == EDGE_PATH_DIRECT || (path == EDGE_PATH_AUTO && !is_hub);
+}
+
 json_t *mesh_edge_encode(const struct mesh_edge *edge)
 {
     char rate[TRAFFIC_RATE_TEXT_MAX];

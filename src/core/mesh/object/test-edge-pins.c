@@ -1,4 +1,4 @@
-/* test-edge-pins.c - what an edge fixes of its two ends: keys, and endpoints. */
+/* test-edge-pins.c - what an edge fixes of its two ends: keys, endpoints, and how they talk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,6 +119,22 @@ static void test_endpoints_of_a_relayed_edge(void **state)
     object_deinit(&o);
 }
 
+/* Which ends are to talk directly: by the path, and where that is left open by the topology. */
+static void test_which_edges_are_to_be_direct(void **state)
+{
+    static const bool expected[EDGE_PATH_N][2] = {
+        [EDGE_PATH_AUTO] = {true, false}, [EDGE_PATH_DIRECT] = {true, true}};
+    struct mesh_edge edge = MESH_EDGE_NULL;
+
+    for (unsigned is_hub = 0; is_hub < 2; is_hub++) {
+        assert_int_equal(mesh_edge_wants_direct(NULL, is_hub), !is_hub);
+        for (unsigned i = 0; i < EDGE_PATH_N; i++) {
+            edge.path = (enum edge_path)i;
+            assert_int_equal(mesh_edge_wants_direct(&edge, is_hub), expected[i][is_hub]);
+        }
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -127,6 +143,7 @@ int main(void)
         cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_what_cannot_be_fixed),
         cmocka_unit_test(test_endpoints_of_a_relayed_edge),
+        cmocka_unit_test(test_which_edges_are_to_be_direct),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

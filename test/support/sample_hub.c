@@ -330,6 +330,20 @@ int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_no
     return status;
 }
 
+json_t *sample_hub_insist(
+    struct sample_hub *s, const char *method, const char *path, const char *body, int status)
+{
+    json_t *json = NULL;
+    int is = sample_hub_ask(s, API_ACCESS_ADMIN, NULL, method, path, body, &json);
+
+    if (is != status) {
+        char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+
+        sample_hub_fail("%s %s: %d %s", method, path, is, text ? text : "");
+    }
+    return json;
+}
+
 void sample_hub_turn_edge_off(struct sample_hub *s, const char *a, const char *b)
 {
     char path[96];

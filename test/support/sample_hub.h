@@ -75,6 +75,11 @@ void sample_hub_end(struct sample_hub *s);
 int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret);
 
+/** sample_hub_insist() - an administrator asks, and the status has to be @status; the answer, a new
+ * reference. */
+json_t *sample_hub_insist(
+    struct sample_hub *s, const char *method, const char *path, const char *body, int status);
+
 /** sample_hub_turn_edge_off() - an administrator has these two, in byte order, not talk. */
 void sample_hub_turn_edge_off(struct sample_hub *s, const char *a, const char *b);
 

@@ -43,15 +43,7 @@ static int end(void **state)
 /* A new reference to the answer. */
 static json_t *get_as(const char *method, const char *path, const char *body, int status)
 {
-    json_t *json = NULL;
-    int is = sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, method, path, body, &json);
-
-    if (is != status) {
-        char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
-
-        fail_msg("%s %s: %d %s", method, path, is, text ? text : "");
-    }
-    return json;
+    return sample_hub_insist(&hub, method, path, body, status);
 }
 
 static json_t *get(const char *path)

@@ -208,7 +208,7 @@ static void assess_loss(struct preflight_report *r, const struct preflight_input
 static void assess_pair(
     struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
 {
-    /* What two members cannot measure, though both are here, no job can use either. */
+    /* Two that are present and could not test each other do not reach each other. */
     if ((!p->has_idle[0] && !p->has_idle[1] &&
             !(in->nodes[p->a].present && in->nodes[p->b].present)) ||
         assess_reach(r, in, p))

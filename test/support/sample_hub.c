@@ -1,5 +1,6 @@
 /* sample_hub.c - see sample_hub.h. */
 #include "test/support/sample_hub.h"
+#include "test/support/store_now.h"
 
 #include <assert.h>
 #include <ftw.h>
@@ -342,6 +343,18 @@ json_t *sample_hub_insist(
         sample_hub_fail("%s %s: %d %s", method, path, is, text ? text : "");
     }
     return json;
+}
+
+void sample_hub_write(struct sample_hub *s, const char *key, const char *value)
+{
+    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
+        .key = key,
+        .value = value,
+        .expect = STORE_EXPECT_ANY};
+
+    if (store_now_commit(s->hub->store, &op, 1, s->now, NULL, NULL, NULL) != 0)
+        sample_hub_fail("%s cannot be written", key);
+    store_wait(s->hub->store);
 }
 
 void sample_hub_turn_edge_off(struct sample_hub *s, const char *a, const char *b)

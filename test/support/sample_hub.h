@@ -80,6 +80,10 @@ int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_no
 json_t *sample_hub_insist(
     struct sample_hub *s, const char *method, const char *path, const char *body, int status);
 
+/** sample_hub_write() - another hub of the store writes that, and this one has heard of it; @value:
+ * NULL removes it. */
+void sample_hub_write(struct sample_hub *s, const char *key, const char *value);
+
 /** sample_hub_turn_edge_off() - an administrator has these two, in byte order, not talk. */
 void sample_hub_turn_edge_off(struct sample_hub *s, const char *a, const char *b);
 

@@ -24,7 +24,6 @@
 #include "test/support/router_sample.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_overlay.h"
-#include "test/support/store_now.h"
 
 static struct sample_hub s;
 static struct sample_overlay so;
@@ -63,13 +62,7 @@ static int ask(const char *method, const char *path, const char *body)
 /* As another hub writes it. @value: NULL deletes; taken. */
 static void put(const char *key, char *value)
 {
-    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
-        .key = key,
-        .value = value,
-        .expect = STORE_EXPECT_ANY};
-
-    assert_int_equal(store_now_commit(s.hub->store, &op, 1, s.now, NULL, NULL, NULL), 0);
-    store_wait(s.hub->store);
+    sample_hub_write(&s, key, value);
     free(value);
 }
 

@@ -23,7 +23,6 @@
 #include "test/support/emulated.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_rdzv.h"
-#include "test/support/store_now.h"
 
 static struct sample_hub s;
 static uv_timer_t wake;
@@ -69,12 +68,7 @@ static void serve(void)
 /* As another hub writes it. @value: taken; NULL deletes. */
 static void put(const char *key, char *value)
 {
-    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
-        .key = key,
-        .value = value,
-        .expect = STORE_EXPECT_ANY};
-
-    assert_int_equal(store_now_commit(s.hub->store, &op, 1, s.now, NULL, NULL, NULL), 0);
+    sample_hub_write(&s, key, value);
     free(value);
 }
 

@@ -50,18 +50,6 @@ static int ask(const char *method, const char *path, const char *body)
     return sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, method, path, body, NULL);
 }
 
-/* As another hub writes it. @value: NULL deletes. */
-static void put(const char *key, const char *value)
-{
-    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
-        .key = key,
-        .value = value,
-        .expect = STORE_EXPECT_ANY};
-
-    assert_int_equal(store_now_commit(s.hub->store, &op, 1, s.now, NULL, NULL, NULL), 0);
-    store_wait(s.hub->store);
-}
-
 static int count_one(void *ctx, const struct store_item *item)
 {
     ++*(unsigned *)ctx;
@@ -132,7 +120,7 @@ static void test_what_is_said_of_a_removed_node(void **state)
     struct captured_log log;
 
     sample_hub_add_node(&s, "aa");
-    put("report/default/aa", NULL);
+    sample_hub_write(&s, "report/default/aa", NULL);
     log_init("hub", LOG_LEVEL_INFO);
     log = captured_log_begin();
     assert_int_equal(ask("DELETE", "/v1/networks/default/nodes/aa", NULL), 204);
@@ -185,12 +173,12 @@ static void test_what_is_left_of_a_node_is_deleted(void **state)
     sample_hub_add_node(&s, "cc");
     sample_hub_turn_edge_off(&s, "aa", "bb");
     sample_hub_turn_edge_off(&s, "bb", "cc");
-    put("report/default/aa", "{}");
+    sample_hub_write(&s, "report/default/aa", "{}");
     assert_int_equal(count_records("edge/default/"), 2);
     /* Another hub has deleted the node alone. */
     log_init("hub", LOG_LEVEL_INFO);
     log = captured_log_begin();
-    put("node/default/aa", NULL);
+    sample_hub_write(&s, "node/default/aa", NULL);
     store_wait(s.hub->store);
     captured_log_end(&log,
         "info: hub: node \"aa\" of network \"default\" is removed: it was away for too long\n");
@@ -213,7 +201,7 @@ static void test_what_is_left_of_a_node_stays(void **state)
     log = captured_log_begin();
     failing_store_begin(s.hub->store, STORE_JOB_COMMIT);
     failing_store_spare(1);
-    put("node/default/aa", NULL);
+    sample_hub_write(&s, "node/default/aa", NULL);
     failing_store_end(s.hub->store);
     captured_log_end(&log,
         "warning: hub: what was known about a removed node stays in the store: no space left\n");
@@ -232,14 +220,14 @@ static void test_the_hubs_own_node_is_removed(void **state)
 {
     sample_hub_add_node(&s, "aa");
     assert_true(network()->served->is_up);
-    put("node/default/hub", NULL);
+    sample_hub_write(&s, "node/default/hub", NULL);
     assert_false(network()->served->is_up);
 }
 
 static void test_another_node_is_removed(void **state)
 {
     sample_hub_add_node(&s, "aa");
-    put("node/default/aa", NULL);
+    sample_hub_write(&s, "node/default/aa", NULL);
     assert_true(network()->served->is_up);
 }
 
@@ -289,7 +277,7 @@ static void test_a_report_to_another_hub_is_told(void **state)
     before = s.ears[0].n_events;
     (void)snprintf(record.report.hostname, sizeof(record.report.hostname), "box");
     text = record_report_encode(&record);
-    put("report/default/bb", text);
+    sample_hub_write(&s, "report/default/bb", text);
     free(text);
     sample_hub_hear(&s);
     assert_int_equal(s.ears[0].n_events, before + 1);

@@ -16,7 +16,7 @@
 #define PAGE      500 /* resources of one answer */
 #define ASK_NS    (2 * NSEC_PER_SEC)
 #define WAIT_MS   1000
-#define SETTLE_NS (1 * NSEC_PER_SEC) /* a watch that is open for so long was taken */
+#define SETTLE_NS (1 * NSEC_PER_SEC) /* a watch that has been open for so long was taken */
 #define TOKEN_MAX 512                /* bytes of what continues a list */
 #define PATH_CAP  1024
 
@@ -54,7 +54,7 @@ struct cluster_watch {
     bool has_to_list;  /* everything is to be listed */
     bool has_said;     /* the loop has been told whether the API answers: */
     bool is_heard;     /* this */
-    nsec_t settles_at; /* when all watches have been open for long enough */
+    nsec_t settles_at; /* when all watches have been open for long enough, if they are answered */
     struct remote_http_backoff backoff;
 };
 
@@ -294,6 +294,7 @@ static int open_watch(struct cluster_watch *cw, struct follower *f, struct err *
     char path[PATH_CAP];
 
     f->has_failed = false;
+    cw->settles_at = clock_now() + SETTLE_NS;
     (void)snprintf(
         query, sizeof(query), "watch=true&allowWatchBookmarks=true&resourceVersion=%s", f->version);
     return kube_client_open(
@@ -323,8 +324,15 @@ static int look_at(struct cluster_watch *cw, struct follower *f, struct err *e)
             e, -EIO, "the API server answers a watch with %d: %.200s", end.status, end.answer);
     }
     f->stream = remote_http_close(f->stream);
-    cw->settles_at = clock_now() + SETTLE_NS;
     return r;
+}
+
+static bool are_answered(const struct cluster_watch *cw)
+{
+    for (size_t i = 0; i < CLUSTER_KINDS; i++)
+        if (!cw->followers[i].stream || !remote_http_is_answered(cw->followers[i].stream))
+            return false;
+    return true;
 }
 
 static void close_watches(struct cluster_watch *cw)
@@ -338,8 +346,10 @@ static int follow(struct cluster_watch *cw, struct err *e)
 {
     int r = 0;
 
-    for (size_t i = 0; i < CLUSTER_KINDS && r == 0; i++)
-        r = look_at(cw, &cw->followers[i], e);
+    /* All of them: watches that end together are one failure. */
+    for (size_t i = 0; i < CLUSTER_KINDS; i++)
+        if (look_at(cw, &cw->followers[i], e) != 0)
+            r = -EIO;
     if (r == 0 && cw->has_to_list) {
         close_watches(cw);
         r = list_all(cw, e);
@@ -365,7 +375,7 @@ static void run(struct worker *w, void *ctx)
         if (follow(cw, &e) != 0) {
             tell_change(cw, false, &e);
             wait_ms = remote_http_backoff_next(&cw->backoff, &rng);
-        } else if (clock_now() >= cw->settles_at) {
+        } else if (clock_now() >= cw->settles_at && are_answered(cw)) {
             tell_change(cw, true, NULL);
             cw->backoff = (struct remote_http_backoff){0};
         }

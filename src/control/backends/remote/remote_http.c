@@ -278,6 +278,11 @@ int remote_http_open(struct remote_http *h, const struct remote_http_request *rq
     return 0;
 }
 
+bool remote_http_is_answered(const struct remote_http_stream *s)
+{
+    return http_exchange_status(&s->x.http) != 0;
+}
+
 bool remote_http_has_ended(
     const struct remote_http_stream *s, struct remote_http_end *ret, struct err *e)
 {

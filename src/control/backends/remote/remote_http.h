@@ -137,6 +137,9 @@ typedef void (*remote_http_line_fn)(void *ctx, const char *line, size_t len);
 int remote_http_open(struct remote_http *h, const struct remote_http_request *rq,
     remote_http_line_fn fn, void *ctx, struct remote_http_stream **ret, struct err *e);
 
+/** remote_http_is_answered() - has the server begun to answer a stream, with whatever status? */
+bool remote_http_is_answered(const struct remote_http_stream *s);
+
 /** What became of a stream. */
 struct remote_http_end {
     int r;              /* 0: the server ended it; or as of remote_http_call() */

@@ -24,6 +24,8 @@
 #include "base/err.h"
 #include "mesh/snapshot/watch_event.h"
 #include "os/clock.h"
+#include "os/log.h"
+#include "test/support/captured_log.h"
 #include "test/support/emulated.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
@@ -770,6 +772,25 @@ static void test_what_becomes_of_reports(void **state)
     }
 }
 
+/* Two in a row are said: one alone may be of a node that is just being removed. */
+static void test_reports_that_are_refused(void **state)
+{
+    static const int answers[] = {403, 0, 403, 403, 0, 403};
+
+    log_init("agent", LOG_LEVEL_WARNING);
+    connect_to_hub();
+    for (unsigned i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+        struct captured_log log;
+
+        w.refuses_report = answers[i];
+        assert_true(hub_link_report(w.link, json_object()));
+        log = captured_log_begin();
+        wait_for(&w.n_results, i + 1);
+        captured_log_end(&log,
+            i == 3 ? "warning: agent: the hub does not take this node's report: not now\n" : "");
+    }
+}
+
 static void test_what_the_hub_has_heard(void **state)
 {
     static const struct stun_transaction id = {.b = {1, 2, 3, [11] = 0xfe}};
@@ -861,6 +882,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_time_it_is, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_becomes_of_reports, enter, leave),
+        cmocka_unit_test_setup_teardown(test_reports_that_are_refused, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_the_hub_has_heard, enter, leave),
         cmocka_unit_test_setup_teardown(test_hub_that_does_not_say_what_it_has_heard, enter, leave),
         cmocka_unit_test_setup_teardown(test_interface_that_is_not_there, enter, leave),

@@ -130,7 +130,7 @@ struct hub_link {
     bool is_standby;                 /* no stream is kept */
     bool needs_snapshot;             /* the last one's changes could not be used */
     bool has_learned;                /* this stream is the second try, see hub_link.h */
-    bool is_report_refused;          /* the last one was */
+    bool was_stranger;               /* to the last report the hub said 403 */
     struct log_limit limit;          /* of what the hub's words can make us log */
 };
 
@@ -380,7 +380,7 @@ static void on_reported(
 {
     struct hub_link *hl = ctx;
     enum edge_report_result became = EDGE_REPORT_LOST;
-    bool is_refused;
+    bool is_stranger = result == CLIENT_E_REFUSED && answer->status == 403;
 
     hl->report = NULL;
     if (answer->date_s != 0) {
@@ -391,13 +391,13 @@ static void on_reported(
         became = answer->status == 204 ? EDGE_REPORT_OLD : EDGE_REPORT_TAKEN;
     else if (result == CLIENT_E_REFUSED && answer->status == 409)
         became = EDGE_REPORT_AGAIN;
-    /* When the hub is away, or has removed this node, the stream says so: the latter may come in
-     * just after the hub has refused a report of who is no member any more. */
-    is_refused = became == EDGE_REPORT_LOST && result != CLIENT_E_UNREACHABLE;
-    if (is_refused && hl->is_report_refused)
+    /* When the hub is away the stream says so. It also says that this node was removed, but that
+     * may come a moment after the hub has refused a report of who is no member any more. */
+    if (became == EDGE_REPORT_LOST && result != CLIENT_E_UNREACHABLE &&
+        (!is_stranger || hl->was_stranger))
         log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING,
             "the hub does not take this node's report: %s", err_text(e));
-    hl->is_report_refused = is_refused;
+    hl->was_stranger = is_stranger;
     hl->listener.on_reported(
         hl->listener.ctx, became, became == EDGE_REPORT_TAKEN ? answer->body : NULL);
 }

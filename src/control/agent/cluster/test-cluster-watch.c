@@ -26,6 +26,7 @@
 #include "backends/kubernetes/kube_client.h"
 #include "base/err.h"
 #include "mesh/snapshot/watch_event.h"
+#include "os/clock.h"
 #include "test/support/sample_mesh.h"
 
 enum kind { NETWORKS, NODES, EDGES, KINDS };
@@ -43,7 +44,7 @@ static struct api {
     char *lists[KINDS];       /* own: JSON */
     const char *second_page;  /* of the nodes; NULL: there is none */
     const char *list_status;  /* such as "200 OK" */
-    const char *watch_status; /* likewise */
+    const char *watch_status; /* likewise; NULL: watches are not answered yet */
     int watches[KINDS];       /* -1: not open */
     unsigned n_watches;       /* that were opened */
     unsigned n_lists;         /* that were asked for */
@@ -79,8 +80,9 @@ static void take_request(int fd, const char *request)
     (void)snprintf(
         api.asked[kind], sizeof(api.asked[kind]), "%.*s", (int)strcspn(request, "\r"), request);
     api.n_watches++;
-    answer(fd, api.watch_status, strncmp(api.watch_status, "200", 3) == 0 ? "" : "no");
-    if (strncmp(api.watch_status, "200", 3) != 0) {
+    if (api.watch_status)
+        answer(fd, api.watch_status, strncmp(api.watch_status, "200", 3) == 0 ? "" : "no");
+    if (api.watch_status && strncmp(api.watch_status, "200", 3) != 0) {
         (void)close(fd);
         return;
     }
@@ -544,6 +546,36 @@ static void test_a_watch_that_is_refused(void **state)
     assert_int_equal(w.n_snapshots, 1);
 }
 
+static void set_watch_status(const char *status)
+{
+    (void)pthread_mutex_lock(&api.lock);
+    api.watch_status = status;
+    (void)pthread_mutex_unlock(&api.lock);
+}
+
+/* That watches are open says nothing while the server has not answered them. */
+static void test_watches_that_are_not_answered(void **state)
+{
+    nsec_t until;
+    unsigned n;
+
+    api.watch_status = "403 Forbidden";
+    begin();
+    wait_for(&w.n_changes, 2);
+    set_watch_status(NULL);
+    /* Those that are refused still are not among the next three that stay. */
+    n = get(&api.n_watches);
+    wait_for(&api.n_watches, n + KINDS);
+    /* Twice as long as it takes an open watch to count, and a turn of the thread. */
+    for (until = clock_now() + 3 * NSEC_PER_SEC; clock_now() < until;)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+    assert_int_equal(w.n_changes, 2);
+    for (unsigned i = 0; i < KINDS; i++)
+        say_text((enum kind)i, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+    wait_for(&w.n_changes, 3);
+    assert_true(w.is_heard);
+}
+
 /* The status says what an error in the watch would say: its beginning is not known any more. */
 static void test_a_watch_that_begins_too_early(void **state)
 {
@@ -628,6 +660,7 @@ int main(void)
         TEST(test_a_line_that_cannot_be_read),
         TEST(test_an_error_of_the_server),
         TEST(test_a_watch_that_is_refused),
+        TEST(test_watches_that_are_not_answered),
         TEST(test_a_watch_that_begins_too_early),
         TEST(test_lines_after_the_last_one),
         TEST(test_an_end_before_the_first_word),

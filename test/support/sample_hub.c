@@ -1,6 +1,5 @@
 /* sample_hub.c - see sample_hub.h. */
 #include "test/support/sample_hub.h"
-#include "test/support/store_now.h"
 
 #include <assert.h>
 #include <ftw.h>
@@ -21,6 +20,7 @@
 #include "mesh/render/render.h"
 #include "mesh/snapshot/watch_event.h"
 #include "os/log.h"
+#include "test/support/store_now.h"
 
 static uint64_t seed_now;
 

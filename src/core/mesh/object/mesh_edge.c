@@ -180,11 +180,11 @@ static void encode_pins(json_t *spec, const struct mesh_edge *edge)
         (void)json_object_set(spec, "publicKeys", keys);
 }
 
-bool mesh_edge_wants_direct(const struct mesh_edge *edge, bool is_hub)
+bool mesh_edge_wants_direct(const struct mesh_edge *edge, bool wants_relay)
 {
     enum edge_path path = edge ? edge->path : EDGE_PATH_AUTO;
 
-    return path == EDGE_PATH_DIRECT || (path == EDGE_PATH_AUTO && !is_hub);
+    return path == EDGE_PATH_DIRECT || (path == EDGE_PATH_AUTO && !wants_relay);
 }
 
 json_t *mesh_edge_encode(const struct mesh_edge *edge)

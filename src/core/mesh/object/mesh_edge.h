@@ -57,8 +57,8 @@ bool mesh_edge_refuses_key(
     const struct mesh_edge *edge, unsigned i, const struct x25519_public *key);
 
 /** mesh_edge_wants_direct() - are the two to talk directly where they can? @edge: NULL: there is
- * none; @is_hub: the network's topology is hub. */
-bool mesh_edge_wants_direct(const struct mesh_edge *edge, bool is_hub);
+ * none; @wants_relay: the network sends every pair through the hub. */
+bool mesh_edge_wants_direct(const struct mesh_edge *edge, bool wants_relay);
 
 /** mesh_edge_encode() - a new reference, NULL for no memory. */
 json_t *mesh_edge_encode(const struct mesh_edge *edge);

@@ -55,7 +55,7 @@ endif
 test: ## build and run the tests; Q=1 for unit tests and corpus replays only, FULL=1 for those that take longest, Kubernetes, torch 2, RCCL and arm64 too
 	@$(INSTALL) build $(if $(Q),,run test deb)
 	@$(MAKE) --no-print-directory build
-	tools/run-tests $(BUILD) $(if $(Q),--only unit corpus,$(if $(FULL),--full))
+	tools/in-reach tools/run-tests $(BUILD) $(if $(Q),--only unit corpus,$(if $(FULL),--full))
 
 core: ## build src/core alone, run its tests and the example that needs nothing else
 	@$(INSTALL) build
@@ -69,13 +69,13 @@ quick: ## the same as `make test Q=1`
 demo: ## four nodes behind two NATs train a model over Weft; KEEP=1 leaves it up
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
-	KEEP=$(KEEP) $(PYTHON) test/lab/demo.py
+	KEEP=$(KEEP) tools/in-reach $(PYTHON) test/lab/demo.py
 
 lab: ## the tests in network namespaces; T=name for one
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
 	WEFT_LAB_TRANSFER=$${WEFT_LAB_TRANSFER:-1073741824} WEFT_LAB_IDLE_S=$${WEFT_LAB_IDLE_S:-60} \
-	    $(PYTEST) -v test/lab $(if $(T),-k '$(T)')
+	    tools/in-reach $(PYTEST) -v test/lab $(if $(T),-k '$(T)')
 
 san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 	@$(INSTALL) build run test

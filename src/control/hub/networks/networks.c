@@ -524,7 +524,7 @@ void networks_forget(struct networks *n, const char *name)
     if (n->held_keys)
         json_array_append_new(n->held_keys, json_string(name));
     else
-        /* If it cannot be removed, no harm is done: a network of that name gets a new key. */
+        /* If it cannot be removed, no harm is done: a network of that name takes it over. */
         (void)unlink(key_path(n, path, name));
 }
 
@@ -646,6 +646,7 @@ struct adding {
     void *ctx; /* pins */
     struct network spec;
     struct x25519_public public;
+    bool made_key;      /* its file was not there before */
     unsigned n_tries;   /* commits that have conflicted */
     int r;              /* of making the key */
     struct err failure; /* of that; or why it is taken back */
@@ -697,6 +698,13 @@ static void on_taken_back(void *ctx, int r, const struct err *e)
     free(x);
 }
 
+/* It is certain that this commit was not done; of one before it that may not be. */
+static void forget_made_key(const struct adding *x)
+{
+    if (x->made_key)
+        networks_forget(x->networks, x->spec.meta.name);
+}
+
 static void on_stored(void *ctx, const struct store_answer *a)
 {
     struct adding *x = ctx;
@@ -720,7 +728,7 @@ static void on_stored(void *ctx, const struct store_answer *a)
         r = err_set(&e, -EIO, "whether network \"%s\" was made is not known: look, and try again",
             x->spec.meta.name);
     else if (r != 0)
-        networks_forget(n, x->spec.meta.name);
+        forget_made_key(x);
     if (r == 0 && !net)
         r = err_set(&e, -EIO, "network \"%s\" was stored but cannot be read", x->spec.meta.name);
     if (r == 0 && n->is_serving && !net->served->is_up) {
@@ -735,11 +743,22 @@ static void on_stored(void *ctx, const struct store_answer *a)
     free(x);
 }
 
-static void run_make_key(void *arg)
+/*
+ * A key that is there is taken: the store may yet do a commit of which it was not known what
+ * became, and that names this key.
+ */
+static void run_find_key(void *arg)
 {
     struct adding *x = arg;
+    struct networks *n = x->networks;
+    const char *name = x->spec.meta.name;
+    struct x25519_secret secret = {{0}};
+    char path[PATH_SIZE];
 
-    x->r = make_key(x->networks, x->spec.meta.name, &x->public, &x->failure);
+    x->made_key = networks_read_key(key_path(n, path, name), &secret, &x->public, NULL) != 0;
+    secret_wipe(&secret, sizeof(secret));
+    if (x->made_key)
+        x->r = make_key(n, name, &x->public, &x->failure);
 }
 
 /* The key file is written: now commit the network's record. */
@@ -756,7 +775,7 @@ static void on_key(void *arg)
             return;
     }
     n->adding[0] = '\0';
-    networks_forget(n, x->spec.meta.name);
+    forget_made_key(x);
     x->done(x->ctx, x->r, NULL, &x->failure);
     free(x);
 }
@@ -786,9 +805,9 @@ int networks_add(struct networks *n, const struct network *wanted, networks_adde
     (void)snprintf(n->adding, sizeof(n->adding), "%.*s", NAME_MAX_LEN, name);
     if (!n->is_serving) {
         /* Nobody is served yet. */
-        run_make_key(x);
+        run_find_key(x);
         on_key(x);
-    } else if (disk_work(n->disk, run_make_key, on_key, x) != 0) {
+    } else if (disk_work(n->disk, run_find_key, on_key, x) != 0) {
         n->adding[0] = '\0';
         free(x);
         return err_set(e, -ENOMEM, "no memory for network \"%s\"", name);

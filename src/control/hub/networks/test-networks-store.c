@@ -85,6 +85,18 @@ static bool has_key(const char *name)
     return access(path, F_OK) == 0;
 }
 
+static void read_key(const char *name, char ret[static 64])
+{
+    char path[128];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/keys/%s.key", hub.dir, name);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(ret, 64, f));
+    (void)fclose(f);
+}
+
 static struct outcome add(int r)
 {
     struct network wanted = {.meta.name = "lab", .mtu = NETWORK_MTU_DEFAULT};
@@ -123,10 +135,38 @@ static void test_a_network_is_made(void **state)
     o = add(-ENOSPC);
     assert_int_equal(n_commits, 1);
     assert_int_equal(o.e.code, -ENOSPC);
-    assert_false(has_key("lab"));
+    assert_true(has_key("lab"));
     o = add(0);
     assert_int_equal(o.e.code, 0);
     assert_non_null(model_find_network(&hub.hub->model, "lab"));
+}
+
+/* A key that only this attempt has made is not needed when it has failed. */
+static void test_a_network_is_refused(void **state)
+{
+    struct outcome o = add(-ENOSPC);
+
+    assert_int_equal(o.e.code, -ENOSPC);
+    assert_false(has_key("lab"));
+}
+
+/* The store may do it after all, at any time later: what it has then is the key that there is. */
+static void test_what_was_done_later_has_its_key(void **state)
+{
+    const struct model_network *net;
+    struct x25519_secret secret;
+    char before[64];
+    char after[64];
+
+    (void)add(STORE_E_UNKNOWN);
+    read_key("lab", before);
+    (void)add(STORE_E_UNKNOWN);
+    (void)add(-ENOSPC);
+    (void)add(0);
+    read_key("lab", after);
+    assert_string_equal(before, after);
+    net = model_find_network(&hub.hub->model, "lab");
+    assert_int_equal(networks_key(&hub.hub->networks, "lab", &net->public, &secret, NULL), 0);
 }
 
 static struct outcome take_away(int r)
@@ -168,6 +208,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_network_is_made, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_network_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_was_done_later_has_its_key, begin, end),
         cmocka_unit_test_setup_teardown(test_a_network_is_removed, begin, end),
     };
 

@@ -235,8 +235,9 @@ void lost_give_up(const struct run *run)
 
 /* ==== who is missing ========================================================================= */
 
-/* Milliseconds between later reports. */
+/* Milliseconds between later reports; and until the next try where there was nothing to say yet. */
 #define AGAIN_MS 60000
+#define SOON_MS  5000
 
 #define ASK_TIMEOUT_MS 3000
 
@@ -248,7 +249,10 @@ struct names {
     size_t n;
 };
 
-#define NAMES_NULL {STR_NULL, 0}
+#define NAMES_NULL                                                                                 \
+    {                                                                                              \
+        STR_NULL, 0                                                                                \
+    }
 
 static void add_name(struct names *to, const char *name)
 {
@@ -385,19 +389,24 @@ static void missing_tell(const struct run *run, const struct missing_facts *f)
 
 unsigned missing_report(const struct run *run)
 {
-    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->rendezvous.id);
+    bool answers;
+    json_auto_t *present =
+        rendezvous_members(run->socket_path, run->job, run->rendezvous.id, &answers);
     bool waits = present && json_array_size(present) < run->min_nodes;
+    /* A hub that was started anew has forgotten this node as well, and hears of all again. */
+    bool is_known = waits && fields_list_has(present, run->node.name);
     _cleanup_(missing_release) struct missing_facts f = {0};
 
-    /* A hub that was started anew has forgotten this node as well, and hears of all again. */
-    if (waits && fields_list_has(present, run->node.name) && missing_gather(&f, run, present))
+    if (is_known && missing_gather(&f, run, present))
         missing_tell(run, &f);
+    if (!answers || (waits && !is_known))
+        return SOON_MS;
     return waits ? AGAIN_MS : 0;
 }
 
 bool missing_unmet(const struct run *run, struct str *out)
 {
-    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->rendezvous.id);
+    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->rendezvous.id, NULL);
     _cleanup_(missing_release) struct missing_facts f = {0};
 
     if (present && missing_gather(&f, run, present))
@@ -546,7 +555,7 @@ static bool is_any_of_member(const struct met *m, const json_t *members)
 static void met_assess(struct met *m, bool is_last)
 {
     json_auto_t *members =
-        rendezvous_members(m->run->socket_path, m->run->job, m->run->rendezvous.id);
+        rendezvous_members(m->run->socket_path, m->run->job, m->run->rendezvous.id, NULL);
 
     m->has_new = false;
     if (!members && !is_last) {

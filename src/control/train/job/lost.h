@@ -166,7 +166,7 @@ void missing_format_unmet(const struct missing_facts *f, struct str *out);
  * missing_report() - say on standard error which nodes have not come
  *
  * Return: in how many ms it is to be called again; 0: never, because the job has enough nodes or
- * the hub does not say.
+ * the hub is of a version that does not say.
  */
 unsigned missing_report(const struct run *run);
 

@@ -344,13 +344,23 @@ enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,
     return state;
 }
 
-json_t *rendezvous_members(const char *socket_path, const char *job, const char *run)
+/* Any status from the hub counts as an answer, also 404 when it has forgotten the job. */
+static bool is_answer(const struct client_answer *answer)
+{
+    return answer->status != 0 && answer->status != STATUS_HUB_AWAY &&
+           answer->status != STATUS_NOT_SERVED;
+}
+
+json_t *rendezvous_members(
+    const char *socket_path, const char *job, const char *run, bool *ret_answers)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     const char *present;
     json_t *members;
 
     (void)ask(socket_path, job, "GET", NULL, LOOK_TIMEOUT_MS, &answer, NULL);
+    if (ret_answers)
+        *ret_answers = is_answer(&answer);
     present = json_string_value(json_object_get(answer.body, "run"));
     members = json_object_get(answer.body, "members");
     if (!present || strcmp(present, run) != 0 || !json_is_array(members))
@@ -366,10 +376,8 @@ bool rendezvous_wait(
     do {
         _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
-        /* Any status from the hub counts as an answer, also 404 when it has forgotten the job. */
         (void)ask(socket_path, job, "GET", NULL, LOOK_TIMEOUT_MS, &answer, NULL);
-        if (answer.status != 0 && answer.status != STATUS_HUB_AWAY &&
-            answer.status != STATUS_NOT_SERVED)
+        if (is_answer(&answer))
             return true;
     } while (!interrupt_wait(i, LOOK_PAUSE_MS) && clock_now() < deadline);
     return false;

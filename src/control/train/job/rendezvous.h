@@ -110,11 +110,13 @@ enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,
 /**
  * rendezvous_members() - the names of the nodes that have come to one run of the job
  * @run:	the run's id, as in struct env_rendezvous
+ * @ret_answers: set to whether the hub answers; NULL: whoever asks does not want to know
  *
  * Return: a new reference to an array of names, which the caller releases; NULL when the hub does
  * not say, or when another run of the job has begun.
  */
-json_t *rendezvous_members(const char *socket_path, const char *job, const char *run);
+json_t *rendezvous_members(
+    const char *socket_path, const char *job, const char *run, bool *ret_answers);
 
 /**
  * rendezvous_wait() - wait until the hub answers, or one of several that serves the jobs

@@ -155,6 +155,36 @@ static void test_another_node_is_not_enough(void **state)
     (void)close(listener);
 }
 
+/* In how many ms who is missing is said again, when hub and agent have answered this. */
+static unsigned report(struct said first, struct said second)
+{
+    struct said_agent a = {.answers = {first, second, {second.status ? 200 : 0, "{}"}}};
+    struct run run = {.socket_path = a.path,
+        .job = "job",
+        .rendezvous = {.id = "job.1"},
+        .min_nodes = 2,
+        .node = {.name = "n1"}};
+    unsigned ms;
+
+    said_agent_start(&a);
+    ms = missing_report(&run);
+    said_agent_end(&a);
+    return ms;
+}
+
+/* A hub that does not answer once, or has just been started, is asked again before long. */
+static void test_who_is_missing_is_said_again(void **state)
+{
+    const struct said none = {.status = 0};
+
+    assert_int_equal(report((struct said){200, alone}, (struct said){200, status}), 60000);
+    assert_int_equal(report((struct said){200, two}, none), 0);
+    assert_int_equal(report((struct said){502, "{}"}, none), 5000);
+    assert_int_equal(report((struct said){200, MEMBERS("")}, none), 5000);
+    /* A hub of before does not say who has come. */
+    assert_int_equal(report((struct said){200, "{\"run\":\"job.1\"}"}, none), 0);
+}
+
 /* What is not seen is not judged, and what has met once has met. */
 static void test_not_looked_at(void **state)
 {
@@ -248,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_who_is_missing_is_said_again),
         cmocka_unit_test(test_another_node_is_not_enough),
         cmocka_unit_test(test_not_looked_at),
         cmocka_unit_test(test_addresses),

@@ -113,12 +113,12 @@ bench: ## the data plane beside wireguard-go in one run, relay, ciphers; tables 
 	@$(MAKE) --no-print-directory build
 	ninja -C $(BUILD) test/bench/bench-aead test/bench/bench-store test/bench/scale/bench-scale \
 	    test/bench/reconcile/bench-reconcile
-	$(PYTHON) test/bench/run.py $(if $(PARTS),--parts $(PARTS)) $(if $(NODES),--nodes $(NODES))
+	tools/in-reach $(PYTHON) test/bench/run.py $(if $(PARTS),--parts $(PARTS)) $(if $(NODES),--nodes $(NODES))
 
 golden: ## rewrite test/golden from what the program says now; read the diff
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
-	GOLDEN_REWRITE=1 $(PYTEST) -q test/golden
+	GOLDEN_REWRITE=1 tools/in-reach $(PYTEST) -q test/golden
 	GOLDEN_REWRITE=1 meson test -C build -q fabric train-profile
 
 check: ## what a change must pass besides its tests: style checkers, gcc and clang

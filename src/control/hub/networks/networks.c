@@ -213,24 +213,36 @@ int networks_read_key(
     return r;
 }
 
-/* Find the key that this hub has had in the network before, or make one. */
+/*
+ * Find the key that this hub has had in that network before, or make one. One that is there is
+ * never replaced: the store may name it, or may come to, by a commit of which it is not known what
+ * became.
+ */
+static int find_key(const struct networks *n, const char *name, struct x25519_public *ret_public,
+    bool *ret_made, struct err *e)
+{
+    struct x25519_secret secret = {{0}};
+    char path[PATH_SIZE];
+    int r = networks_read_key(key_path(n, path, name), &secret, ret_public, e);
+
+    secret_wipe(&secret, sizeof(secret));
+    *ret_made = r == STATEFILE_E_ABSENT;
+    if (r == STATEFILE_E_ABSENT)
+        r = make_key(n, name, ret_public, e);
+    else if (r == NETWORKS_E_DAMAGED)
+        r = err_set(e, -EUCLEAN,
+            "\"%s\", the key of hub \"%s\" in network \"%s\", is no key: put a copy in its place, "
+            "or remove it, and the hub makes another one",
+            path, n->model->self, name);
+    return r;
+}
+
 static void run_own_key(void *arg)
 {
     struct joining *x = arg;
-    struct x25519_secret secret = {{0}};
-    char path[PATH_SIZE];
+    bool is_made;
 
-    x->r =
-        networks_read_key(key_path(x->networks, path, x->name), &secret, &x->public, &x->failure);
-    if (x->r == STATEFILE_E_ABSENT)
-        x->r = make_key(x->networks, x->name, &x->public, &x->failure);
-    else if (x->r == NETWORKS_E_DAMAGED)
-        x->r = err_set(&x->failure, -EUCLEAN,
-            "\"%s\", the key of hub \"%s\" in network \"%s\", is no key: put a copy in its place, "
-            "or "
-            "remove it, and the hub makes another one",
-            path, x->networks->model->self, x->name);
-    secret_wipe(&secret, sizeof(secret));
+    x->r = find_key(x->networks, x->name, &x->public, &is_made, &x->failure);
 }
 
 static void on_own_key(void *arg)
@@ -743,22 +755,11 @@ static void on_stored(void *ctx, const struct store_answer *a)
     free(x);
 }
 
-/*
- * A key that is there is taken: the store may yet do a commit of which it was not known what
- * became, and that names this key.
- */
 static void run_find_key(void *arg)
 {
     struct adding *x = arg;
-    struct networks *n = x->networks;
-    const char *name = x->spec.meta.name;
-    struct x25519_secret secret = {{0}};
-    char path[PATH_SIZE];
 
-    x->made_key = networks_read_key(key_path(n, path, name), &secret, &x->public, NULL) != 0;
-    secret_wipe(&secret, sizeof(secret));
-    if (x->made_key)
-        x->r = make_key(n, name, &x->public, &x->failure);
+    x->r = find_key(x->networks, x->spec.meta.name, &x->public, &x->made_key, &x->failure);
 }
 
 /* The key file is written: now commit the network's record. */

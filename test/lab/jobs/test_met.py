@@ -32,7 +32,9 @@ import torch
 import torch.distributed as dist
 store = dist.TCPStore("127.0.0.1", 0, 1, True)
 dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-dist.all_reduce(torch.ones(1))
+ones = torch.ones(1)
+dist.all_reduce(ones)
+dist.destroy_process_group()
 print("has trained")
 """
 # Rank 1 says a word to rank 0, and both end.
@@ -62,6 +64,7 @@ class Jobs:
         self.weft = weft
         self.site = Site(lab, weft)
         self.site.join(*NODES)
+        self.started: list[Daemon] = []
         self.alone = folder / "alone.py"
         self.alone.write_text(ALONE)
         self.talk = folder / "talk.py"
@@ -69,19 +72,34 @@ class Jobs:
 
     def start(self, name: str, job: str, words: Sequence[object], *options: object) -> Daemon:
         argv = [self.weft, "run", "--nnodes", 2, "--job", job, *options, "--", *words]
-        return self.lab.host(name).spawn(argv, name=f"job-{job}", env={"OMP_NUM_THREADS": "1"},
-                                         allow=[""])
+        started = self.lab.host(name).spawn(argv, name=f"job-{job}", env={"OMP_NUM_THREADS": "1"},
+                                            allow=[""])
+        self.started.append(started)
+        return started
 
     def ended(self, *jobs: Daemon) -> list[tuple[int | None, str]]:
         """How they have ended, and what was said."""
         wait_for(lambda: not any(job.running for job in jobs), 300, "the commands to end")
         return [(job.rc, "\n".join(job.lines())) for job in jobs]
 
+    def stop(self) -> None:
+        """What is left of a test that failed would be what a node of the next test is in."""
+        for job in self.started:
+            if job.running:
+                job.stop()
+        self.started.clear()
+
 
 @pytest.fixture(scope="module")
-def jobs(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+def module_jobs(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     with Lab.from_text(TOPOLOGY) as lab:
         yield Jobs(lab, weft, tmp_path_factory.mktemp("met"))
+
+
+@pytest.fixture
+def jobs(module_jobs: Jobs) -> Iterator[Jobs]:
+    yield module_jobs
+    module_jobs.stop()
 
 
 def is_silent(text: str) -> bool:
@@ -110,7 +128,6 @@ def test_torch_alone(jobs: Jobs, words: Sequence[str], request: pytest.FixtureRe
     assert f"{words[0]} has used torch and has ended alone: it has exchanged nothing with " \
            f"another node of the job {job}.1 (n2 has started it, too, and was not met), so the " \
            f"exit status is {STRAYED}" in text
-    other.stop()
 
 
 @needs_torch
@@ -138,8 +155,8 @@ def test_another_command_keeps_its_status(jobs: Jobs, status: int) -> None:
 
 def test_who_has_met_hears_nothing(jobs: Jobs) -> None:
     """A word, on a connection that is gone before anybody has looked."""
-    both = [jobs.start(name, "talk", [PYTHON, jobs.talk]) for name in NODES]
-    for rc, text in jobs.ended(*both):
+    talk = [jobs.start(name, "talk", [PYTHON, jobs.talk]) for name in NODES]
+    for rc, text in jobs.ended(*talk):
         assert rc == 0 and is_silent(text), text
 
 
@@ -153,15 +170,14 @@ def test_another_job(jobs: Jobs) -> None:
     mine.stop()
     [(rc, text)] = jobs.ended(jobs.start("n1", "ours", ["true"]))
     assert rc == 0 and "(n2 is in the job theirs)" in text, text
-    other.stop()
 
 
 def test_both_run_and_have_not_met(jobs: Jobs) -> None:
     """Said once, after a minute, while they run."""
-    both = [jobs.start(name, "apart", WAIT) for name in NODES]
-    for job, other in zip(both, reversed(NODES), strict=True):
+    apart = [jobs.start(name, "apart", WAIT) for name in NODES]
+    for job, other in zip(apart, reversed(NODES), strict=True):
         job.wait_line(rf"sh runs for \d+ s now, and has exchanged nothing with another node of "
                       rf"the job apart\.1: {other} has started it, too, and was not met", 150)
-    for job in both:
+    for job in apart:
         job.stop()
         assert "has ended, and" not in "\n".join(job.lines())

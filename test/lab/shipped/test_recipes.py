@@ -52,6 +52,7 @@ dist.init_process_group("gloo")
 total = torch.ones(1)
 dist.all_reduce(total)
 print(f"all {int(total)} ranks have met", flush=True)
+dist.destroy_process_group()
 """
 TORCH = Path("/usr/lib/python3/dist-packages/torch")
 # What a container engine gives, and what the page asks for.

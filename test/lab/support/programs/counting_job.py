@@ -58,6 +58,7 @@ def main() -> None:
         print(f"step {step} total {total} at {time.monotonic():.3f}", flush=True)
         time.sleep(PAUSE_S)
     distributed.barrier()
+    distributed.destroy_process_group()
 
 
 main()

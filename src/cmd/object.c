@@ -68,7 +68,7 @@ static int option_what(const struct option *o, const char *text, struct err *e)
 
 static const struct option get_options[] = {
     {"KIND", NULL, option_what, &arg.kind, NULL,
-        "Network, Node or MeshEdge, as JSON; or edges, or events: how the edges are, and what has "
+        "Network, Node, MeshEdge or Rule, as JSON; or edges, or events: how the edges are, and what has "
         "happened to them, for people",
         .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
@@ -341,7 +341,7 @@ int cmd_apply(int argc, char **argv)
 }
 
 static const struct option delete_options[] = {
-    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge", .is_required = true},
+    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node, MeshEdge or Rule", .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL, "of the object", .is_required = true},
     {"--network", "NAME", option_name, &arg.network, NULL,
         "where it is (default \"default\"; a Network is in itself)"},

@@ -540,6 +540,7 @@ static void stop(struct life *l)
     closep(&l->link.fd);
     reconcile_deinit(&a->reconcile);
     class_marks_forget(&a->marks);
+    access_rules_forget(&a->access);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
     free(a->routes);

@@ -256,6 +256,7 @@ static void apply_rules(struct agent *a, nsec_t now)
     forward_rules_apply(&a->rules, a->state.interface, routes,
         routes->n > 0 || a->state.routes.n > 0, !a->state.keeps_sources, now);
     class_marks_apply(&a->marks, a->state.interface, &a->snapshot, &a->reconcile.applied, now);
+    access_rules_apply(&a->access, a->state.interface, &a->snapshot, now);
 }
 
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
@@ -627,6 +628,8 @@ int agent_core_renew_engine(struct agent *a, struct err *e)
     /* The new interface may be another one: its rules have to be there from the first packet on. */
     forward_rules_forget(&a->rules);
     class_marks_forget(&a->marks);
+    access_rules_forget(&a->access);
+    access_rules_apply(&a->access, a->state.interface, &a->snapshot, a->clock());
     agent_core_pass(a);
     if (!a->reconcile.engine) {
         if (a->pass.fault.code >= 0)

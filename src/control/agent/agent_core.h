@@ -63,6 +63,7 @@ struct agent {
     struct reconcile reconcile;
     struct forward_rules rules;
     struct class_marks marks;
+    struct access_rules access;
     struct hub_set hubs;
     struct cluster_watch *cluster;      /* owns; NULL: hubs say who is in the network */
     struct status_cluster cluster_seen; /* with @cluster: does it answer? */

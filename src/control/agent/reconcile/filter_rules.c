@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "measure/order.h"
 #include "mesh/config/wg_config.h"
+#include "mesh/object/rule.h"
 #include "mesh/snapshot/snapshot.h"
 #include "net/netlink/nft.h"
 #include "net/socket/socket.h"
@@ -48,6 +49,36 @@ static int filter_table_replace(
         return err_set(e, -ENOMEM, "no memory for the packet filter");
     (void)snprintf(table, sizeof(table), "%s_%.*s", what, IFNAMSIZ - 1, interface);
     return nft_replace_table(FAMILY, table, body ? str_text(body) : NULL, e);
+}
+
+static void table_forget(struct kept_table *t)
+{
+    free(t->body);
+    *t = (struct kept_table){.body = NULL};
+}
+
+/* Has it in the kernel what it should have, @body; NULL: no table. Return: 1: nothing was due; 0:
+ * it was put, or removed; or negative errno with words. */
+static int table_keep(struct kept_table *t, const char *what, const char *interface,
+    const struct str *body, nsec_t now, struct err *e)
+{
+    int r = 1;
+
+    if (!body) {
+        if (!t->is_removed) {
+            r = filter_table_replace(what, interface, NULL, e);
+            table_forget(t);
+            t->is_removed = r == 0;
+        }
+        return r;
+    }
+    if (!body->failed && t->body && strcmp(t->body, str_text(body)) == 0 &&
+        now - t->put_at < KEPT_TABLE_PERIOD)
+        return 1;
+    table_forget(t);
+    t->body = body->failed ? NULL : strdup(str_text(body));
+    t->put_at = now;
+    return filter_table_replace(what, interface, body, e);
 }
 
 /* ---- the segment size ------------------------------------------------------------------------ */
@@ -232,49 +263,315 @@ void class_marks_format(const struct snapshot *s, const char *interface,
     str_add(out, "}");
 }
 
-static void forget_body(struct class_marks *cm)
-{
-    free(cm->body);
-    cm->body = NULL;
-}
-
 void class_marks_forget(struct class_marks *cm)
 {
-    forget_body(cm);
-    cm->is_removed = false;
+    table_forget(&cm->table);
 }
 
 void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
     const struct wg_config *config, nsec_t now)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
+    bool is_wanted = wg_config_has_rates(config);
     struct local_ports ports;
     struct err e = ERR_NULL;
+    int r;
 
-    if (!wg_config_has_rates(config)) {
-        forget_body(cm);
-        if (!cm->is_removed)
-            cm->is_removed = filter_table_replace(MARKS_TABLE, interface, NULL, NULL) == 0;
-        return;
+    if (is_wanted) {
+        ports = local_ports_read();
+        class_marks_format(s, interface, &ports, &body);
     }
-    ports = local_ports_read();
-    class_marks_format(s, interface, &ports, &body);
-    if (body.failed || (cm->body && strcmp(cm->body, str_text(&body)) == 0 &&
-                           now - cm->put_at < CLASS_MARKS_PERIOD))
-        return;
-    forget_body(cm);
-    cm->body = strdup(str_text(&body));
-    cm->put_at = now;
-    cm->is_removed = false;
-    if (filter_table_replace(MARKS_TABLE, interface, &body, &e) == 0) {
-        cm->has_failed = false;
-        return;
-    }
-    if (!cm->has_failed)
+    r = table_keep(&cm->table, MARKS_TABLE, interface, is_wanted ? &body : NULL, now, &e);
+    if (r < 0 && is_wanted && !cm->has_failed)
         log_info("what other programs send to the hub, and what a job's processes send each other, "
                  "has no mark that lets it go first: %s",
             err_text(&e));
-    cm->has_failed = true;
+    if (r <= 0)
+        cm->has_failed = r < 0 && is_wanted;
+}
+
+/* ---- who may reach whom ---------------------------------------------------------------------- */
+
+#define ACCESS_TABLE "weft_access"
+
+/* Most selectors of several nodes that the rules of one node have. */
+#define GROUPS_MAX 4096
+
+/* A table while it is made. */
+struct access {
+    struct str *out;
+    const struct snapshot *s;
+    const struct node *self;
+    const char *interface;
+    const struct rule_peer **groups; /* labels and islands that have sets, by their numbers */
+    unsigned n_groups;
+};
+
+static bool is_group(const struct rule_peer *p)
+{
+    return p->kind == RULE_PEER_LABEL || p->kind == RULE_PEER_ISLAND;
+}
+
+static bool is_same_group(const struct rule_peer *a, const struct rule_peer *b)
+{
+    return a->kind == b->kind && strcmp(a->label.key, b->label.key) == 0 &&
+           strcmp(a->label.value, b->label.value) == 0;
+}
+
+/* The number of its set. */
+static unsigned group_of(const struct access *a, const struct rule_peer *p)
+{
+    unsigned i = 0;
+
+    while (i < a->n_groups && !is_same_group(a->groups[i], p))
+        i++;
+    return i;
+}
+
+static void note_groups(struct access *a, const struct rule_peer *peers, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (is_group(&peers[i]) && group_of(a, &peers[i]) == a->n_groups &&
+            a->n_groups < GROUPS_MAX)
+            a->groups[a->n_groups++] = &peers[i];
+}
+
+/* The addresses, of one family, of the members that @peer is about; false: there are none. */
+static bool add_addresses(const struct access *a, const struct rule_peer *peer, bool v4)
+{
+    const char *between = "";
+
+    for (size_t i = 0; i < a->s->nodes.n; i++) {
+        const struct node *node = &a->s->nodes.items[i]->node;
+        char text[IP_ADDR_TEXT_MAX];
+
+        if (!rule_is_about(peer, 1, &(struct rule_end){.node = node}))
+            continue;
+        str_addf(a->out, "%s%s", between, ip_addr_format(v4 ? &node->address4 : &node->address6, text));
+        between = ", ";
+    }
+    return between[0] != '\0';
+}
+
+/* "set g0_4 { type ipv4_addr; elements = { 10.42.0.2, 10.42.0.3 } }" */
+static void add_sets(const struct access *a)
+{
+    for (unsigned i = 0; i < 2 * a->n_groups; i++) {
+        bool v4 = i % 2 == 0;
+        struct access found = *a;
+        _cleanup_(str_deinit) struct str addresses = STR_NULL;
+
+        found.out = &addresses;
+        str_addf(a->out, "set g%u_%d {\ntype %s;\n", i / 2, v4 ? 4 : 6, v4 ? "ipv4_addr" : "ipv6_addr");
+        if (add_addresses(&found, a->groups[i / 2], v4))
+            str_addf(a->out, "elements = { %s }\n", str_text(&addresses));
+        str_add(a->out, "}\n");
+    }
+}
+
+/* "chain r3 { tcp dport 22 accept }": what rule number @number lets pass. */
+static void add_services(const struct access *a, const struct rule *r, size_t number)
+{
+    str_addf(a->out, "chain r%zu {\n", number);
+    for (unsigned i = 0; i < r->n_services; i++) {
+        const struct rule_service *s = &r->services[i];
+        const char *protocol = s->protocol == RULE_PROTOCOL_TCP ? "tcp" : "udp";
+
+        if (s->protocol == RULE_PROTOCOL_ANY)
+            str_add(a->out, "counter accept\n");
+        else if (s->protocol == RULE_PROTOCOL_ICMP)
+            str_add(a->out, "meta l4proto { icmp, ipv6-icmp } counter accept\n");
+        else
+            str_addf(a->out, "%s dport %u-%u counter accept\n", protocol, s->first, s->last);
+    }
+    str_add(a->out, "}\n");
+}
+
+/* "ip saddr @g0_4 jump r3", for one family. @before: what else has to be so; @which: saddr or
+ * daddr. A family that @peer has no address of has no line. */
+static void add_jump(const struct access *a, const char *before, const struct rule_peer *peer,
+    const char *which, bool v4, size_t number)
+{
+    const struct network *net = &a->s->network;
+    const char *family = v4 ? "ip" : "ip6";
+    const struct node *node;
+    char text[IP_PREFIX_TEXT_MAX];
+    char address[IP_ADDR_TEXT_MAX];
+
+    switch (peer->kind) {
+    case RULE_PEER_MEMBERS:
+        str_addf(a->out, "%s%s %s %s jump r%zu\n", before, family, which,
+            ip_prefix_format(v4 ? &net->cidr4 : &net->cidr6, text), number);
+        break;
+    case RULE_PEER_NODE:
+        node = snapshot_find_node(a->s, peer->label.value);
+        if (node)
+            str_addf(a->out, "%s%s %s %s jump r%zu\n", before, family, which,
+                ip_addr_format(v4 ? &node->address4 : &node->address6, address), number);
+        break;
+    case RULE_PEER_HUB:
+        str_addf(a->out, "%s%s %s @hubs_%d jump r%zu\n", before, family, which, v4 ? 4 : 6, number);
+        break;
+    case RULE_PEER_LABEL:
+    case RULE_PEER_ISLAND:
+        str_addf(a->out, "%s%s %s @g%u_%d jump r%zu\n", before, family, which, group_of(a, peer),
+            v4 ? 4 : 6, number);
+        break;
+    case RULE_PEER_SUBNET:
+        if (ip_addr_is_v4(&peer->subnet.addr) == v4)
+            str_addf(a->out, "%s%s %s %s jump r%zu\n", before, family, which,
+                ip_prefix_format(&peer->subnet, text), number);
+        break;
+    }
+}
+
+/* What begins each chain: answers pass, and pings between a node and its hubs. */
+static void begin_chain(const struct access *a, const char *name, const char *hook, bool is_out)
+{
+    const char *which = is_out ? "daddr" : "saddr";
+
+    str_addf(a->out, "chain %s {\ntype filter hook %s; policy accept;\n", name, hook);
+    str_addf(a->out, "%s != \"%s\" accept\n", is_out ? "oifname" : "iifname", a->interface);
+    str_add(a->out, "ct state established,related accept\n");
+    str_addf(a->out, "ip %s @hubs_4 meta l4proto icmp accept\n", which);
+    str_addf(a->out, "ip6 %s @hubs_6 meta l4proto ipv6-icmp accept\n", which);
+}
+
+static const struct rule *rule_at(const struct access *a, size_t i)
+{
+    return rule_of(snapshot_list(a->s, &rule_kind)->items[i]);
+}
+
+/* The hubs' API, which nobody can shut. */
+static void add_hub_api(const struct access *a)
+{
+    for (size_t i = 0; i < a->s->nodes.n; i++) {
+        const struct node *node = &a->s->nodes.items[i]->node;
+        char v4[IP_ADDR_TEXT_MAX];
+        char v6[IP_ADDR_TEXT_MAX];
+
+        if (node->hub)
+            str_addf(a->out, "ip daddr %s tcp dport %u accept\nip6 daddr %s tcp dport %u accept\n",
+                ip_addr_format(&node->address4, v4), node->hub->api_port,
+                ip_addr_format(&node->address6, v6), node->hub->api_port);
+    }
+}
+
+/* Rules with this node as the source, of what goes out. */
+static void add_out(const struct access *a, const char *name, const char *hook)
+{
+    const struct rule_end self = {.node = a->self};
+
+    begin_chain(a, name, hook, true);
+    add_hub_api(a);
+    for (size_t i = 0; i < snapshot_list(a->s, &rule_kind)->n; i++) {
+        const struct rule *r = rule_at(a, i);
+
+        for (unsigned k = 0; k < 2 * r->n_to && rule_is_about(r->from, r->n_from, &self); k++)
+            add_jump(a, "", &r->to[k / 2], "daddr", k % 2 == 0, i);
+    }
+    str_add(a->out, "counter reject with icmpx admin-prohibited\n}\n");
+}
+
+/* The lines of rule number @i for what comes to @to, a block or an address. */
+static void add_in_to(const struct access *a, size_t i, const char *to, bool v4)
+{
+    const struct rule *r = rule_at(a, i);
+    char before[IP_PREFIX_TEXT_MAX + 16];
+
+    (void)snprintf(before, sizeof(before), "%s daddr %s ", v4 ? "ip" : "ip6", to);
+    for (unsigned k = 0; k < r->n_from; k++)
+        add_jump(a, before, &r->from[k], "saddr", v4, i);
+}
+
+/* Rules with this node as the destination, or a subnet behind it, of what comes in. It is looked at
+ * before a published port of a container is replaced by the container's. */
+static void add_in(const struct access *a)
+{
+    const struct rule_end self = {.node = a->self};
+    char text[IP_PREFIX_TEXT_MAX];
+
+    begin_chain(a, "in", "prerouting priority dstnat - 10", false);
+    for (size_t i = 0; i < snapshot_list(a->s, &rule_kind)->n; i++) {
+        const struct rule *r = rule_at(a, i);
+
+        if (rule_is_about(r->to, r->n_to, &self)) {
+            add_in_to(a, i, ip_addr_format(&a->self->address4, text), true);
+            add_in_to(a, i, ip_addr_format(&a->self->address6, text), false);
+        }
+        for (unsigned k = 0; k < r->n_to && a->self->routes; k++)
+            if (r->to[k].kind == RULE_PEER_SUBNET &&
+                subnets_find(a->self->routes, &r->to[k].subnet))
+                add_in_to(a, i, ip_prefix_format(&r->to[k].subnet, text),
+                    ip_addr_is_v4(&r->to[k].subnet.addr));
+    }
+    /* A kernel before 5.9 cannot refuse here; who sends is refused where it sends. */
+    str_add(a->out, "counter drop\n}\n");
+}
+
+void access_rules_format(struct str *out, const char *interface, const struct snapshot *s)
+{
+    static const struct rule_peer hubs = {.kind = RULE_PEER_HUB};
+    const struct snapshot_list *rules = snapshot_list(s, &rule_kind);
+    _cleanup_(freep) const struct rule_peer **groups = calloc(GROUPS_MAX, sizeof(*groups));
+    struct access a = {.out = out,
+        .s = s,
+        .self = snapshot_self(s),
+        .interface = interface,
+        .groups = groups};
+
+    if (!groups) {
+        out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < rules->n; i++) {
+        note_groups(&a, rule_at(&a, i)->from, rule_at(&a, i)->n_from);
+        note_groups(&a, rule_at(&a, i)->to, rule_at(&a, i)->n_to);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        _cleanup_(str_deinit) struct str addresses = STR_NULL;
+        struct access found = a;
+
+        found.out = &addresses;
+        str_addf(out, "set hubs_%d {\ntype %s;\n", i == 0 ? 4 : 6, i == 0 ? "ipv4_addr" : "ipv6_addr");
+        if (add_addresses(&found, &hubs, i == 0))
+            str_addf(out, "elements = { %s }\n", str_text(&addresses));
+        str_add(out, "}\n");
+    }
+    add_sets(&a);
+    for (size_t i = 0; i < rules->n; i++)
+        add_services(&a, rule_at(&a, i), i);
+    add_in(&a);
+    add_out(&a, "out", "output priority filter");
+    /* What containers send leaves as this node's. */
+    add_out(&a, "forward", "forward priority filter");
+}
+
+bool access_rules_are_wanted(const struct snapshot *s)
+{
+    return s->network.isolation == ISOLATION_STRICT || snapshot_list(s, &rule_kind)->n > 0;
+}
+
+void access_rules_forget(struct access_rules *ar)
+{
+    table_forget(&ar->table);
+}
+
+void access_rules_apply(
+    struct access_rules *ar, const char *interface, const struct snapshot *s, nsec_t now)
+{
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+    bool is_wanted = access_rules_are_wanted(s);
+    struct err e = ERR_NULL;
+    int r;
+
+    if (is_wanted)
+        access_rules_format(&body, interface, s);
+    r = table_keep(&ar->table, ACCESS_TABLE, interface, is_wanted ? &body : NULL, now, &e);
+    if (r < 0 && is_wanted && ar->fault.code == 0)
+        log_warning("the network's rules are not enforced on this machine: %s", err_text(&e));
+    if (r <= 0)
+        ar->fault = r < 0 && is_wanted ? e : (struct err)ERR_NULL;
 }
 
 void filter_rules_remove(const char *interface)
@@ -282,4 +579,5 @@ void filter_rules_remove(const char *interface)
     (void)filter_table_replace(CLAMP_TABLE, interface, NULL, NULL);
     (void)filter_table_replace(GUARD_TABLE, interface, NULL, NULL);
     (void)filter_table_replace(MARKS_TABLE, interface, NULL, NULL);
+    (void)filter_table_replace(ACCESS_TABLE, interface, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
  * filter_rules.h - the packet filter's rules about the overlay's interface: the segment size of
- * what is forwarded, what may be forwarded, and marks by class.
+ * what is forwarded, what may be forwarded, marks by class, and who may reach whom.
  *
  * Threads: the loop's, where nothing else is said.
  */
@@ -16,6 +16,18 @@ struct local_ports;
 struct snapshot;
 struct str;
 struct wg_config;
+
+/* ---- a table that is kept -------------------------------------------------------------------- */
+
+/** A table is put again after this time: other programs may have flushed it. */
+#define KEPT_TABLE_PERIOD (60 * NSEC_PER_SEC)
+
+/** A table whose contents follow from facts. All zero: nothing is known of it. */
+struct kept_table {
+    char *body;      /* owns; what was put last; NULL: nothing */
+    nsec_t put_at;   /* time of that */
+    bool is_removed; /* there is none, as far as is known */
+};
 
 /* ---- the segment size ------------------------------------------------------------------------ */
 
@@ -134,13 +146,8 @@ void forward_rules_apply(struct forward_rules *fr, const char *interface,
  * Any other mark that somebody has set stays. Without a rate there are no rules.
  */
 
-/** The rules are put again after this time: other programs may have flushed them. */
-#define CLASS_MARKS_PERIOD (60 * NSEC_PER_SEC)
-
 struct class_marks {
-    char *body;      /* owns; the rules that were put last; NULL: none */
-    nsec_t put_at;   /* time of that */
-    bool is_removed; /* there are none, as far as is known */
+    struct kept_table table;
     bool has_failed; /* they could not be put the last time, which was logged */
 };
 
@@ -153,7 +160,7 @@ void class_marks_format(const struct snapshot *s, const char *interface,
  * class_marks_apply() - put or remove the rules, as is due; to be called after every pass
  * @config:	of the interface; without a rate in it the rules are removed
  *
- * A node works without them, so what fails is logged, and tried again after CLASS_MARKS_PERIOD.
+ * A node works without them, so what fails is logged, and tried again after KEPT_TABLE_PERIOD.
  */
 void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
     const struct wg_config *config, nsec_t now);
@@ -161,6 +168,39 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
 /** class_marks_forget() - the interface is another one: the rules have to be put again. Releases
  * what is owned, and leaves the rules where they are. */
 void class_marks_forget(struct class_marks *cm);
+
+/* ---- who may reach whom ---------------------------------------------------------------------- */
+
+/*
+ * What the network's Rules (mesh/object/rule.h) allow, at both ends.
+ *
+ * Of what comes in on the interface that passes which a rule with this node as its destination, or
+ * a subnet behind it, allows; of what goes out, from here or from containers, that which one with
+ * this node as its source allows. Answers pass. The hubs' API is never shut, nor are pings between
+ * a node and a hub. All else is counted, and refused where it is sent, with ICMP, so that a program
+ * hears of it at once.
+ *
+ * Without a rule, in a network that is not isolated, there is no table.
+ */
+
+struct access_rules {
+    struct kept_table table;
+    struct err fault; /* why they are not enforced; without words: they are, or there are none */
+};
+
+/** access_rules_format() - the table's contents, as nft(8) has them. Pure. */
+void access_rules_format(struct str *out, const char *interface, const struct snapshot *s);
+
+/** access_rules_are_wanted() - has the network any, or is it isolated? */
+bool access_rules_are_wanted(const struct snapshot *s);
+
+/** access_rules_apply() - put or remove them, as is due; to be called after every pass, and before
+ * the first packet can pass. */
+void access_rules_apply(
+    struct access_rules *ar, const char *interface, const struct snapshot *s, nsec_t now);
+
+/** access_rules_forget() - as class_marks_forget(). */
+void access_rules_forget(struct access_rules *ar);
 
 /** filter_rules_remove() - remove all rules about that interface, as far as there are any. */
 void filter_rules_remove(const char *interface);

@@ -37,6 +37,13 @@ enum cipher {
     CIPHER_N,
 };
 
+/** May members reach each other while no Rule says so (rule.h)? */
+enum isolation {
+    ISOLATION_OPEN,   /* until there is a first rule */
+    ISOLATION_STRICT, /* never */
+    ISOLATION_N,
+};
+
 /* ---- `spec.budgets`: what may be moved or spent on a day, by a job or by all -------------------
  */
 
@@ -73,6 +80,7 @@ struct network {
     uint16_t keepalive; /* s; 0: none; or NETWORK_KEEPALIVE_AUTO */
     enum cipher cipher;
     uint32_t key_rotation; /* s; 0: never */
+    enum isolation isolation;
     bool shows_dscp;       /* its nodes' datagrams carry the DSCP of the packets in them */
     struct budgets budgets;
     struct prices *prices; /* owns; what bytes cost; NULL: it has no table of its own */

@@ -69,6 +69,7 @@ static const struct option_subcommand commands[] = {
     {"apply", cmd_apply, "make the hub's objects as a file says"},
     {"delete", cmd_delete, "remove an object of the desired state"},
     {"edge", cmd_edge, "say how two nodes talk"},
+    {"rule", cmd_rule, "say who may reach which ports of whom"},
     {"render", cmd_render, "print a node's configuration for a stock WireGuard"},
     {"wg", run_wg, "run a WireGuard interface in user space"},
     {"rendezvous", cmd_rdzv, NULL},

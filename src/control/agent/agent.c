@@ -575,6 +575,7 @@ static void stop(struct life *l)
     closep(&l->link.fd);
     reconcile_deinit(&a->reconcile);
     class_marks_forget(&a->marks);
+    access_rules_deinit(&a->access);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
     findings_deinit(&a->findings);

@@ -48,6 +48,7 @@ static void get_metrics(void *ctx, const struct request *rq, struct response *rs
     node_metrics_add_peers(&m, &facts);
     node_metrics_add_gpus(&m, node_gpus_seen(a->gpus), facts.wall / NSEC_PER_SEC);
     observe_add_metrics(&a->seen, &a->snapshot, &m);
+    access_counts_add_metrics(&a->access.counts, &m);
     response_text(rs, 200, metrics_take(&m), "text/plain; version=0.0.4");
 }
 

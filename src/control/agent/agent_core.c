@@ -264,6 +264,7 @@ static void apply_rules(struct agent *a, nsec_t now)
     forward_rules_apply(&a->rules, a->state.interface, routes,
         routes->n > 0 || a->state.routes.n > 0, !a->state.keeps_sources, now);
     class_marks_apply(&a->marks, a->state.interface, &a->snapshot, &a->reconcile.applied, now);
+    access_rules_apply(&a->access, a->state.interface, &a->snapshot, now);
 }
 
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
@@ -501,8 +502,11 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
 
     /* One hub is told what this node moves: of several copies none is more than the others. */
     own.meter = is_serving ? &a->meter.meter : NULL;
+    own.access = is_serving ? &a->access.counts : NULL;
     if (is_serving && node_meter_is_due(&a->meter, facts->now))
         hub->report.edges_changed = true;
+    if (is_serving)
+        node_report_on_refused(&hub->report, &a->access.counts);
     node_report_on_findings(&hub->report, facts);
     if (!node_report_is_due(&hub->report, facts->now) ||
         !hub_set_takes_report(&a->hubs, hub, facts->now) || hub_link_is_reporting(hub->link))
@@ -621,6 +625,7 @@ void agent_core_poll(struct agent *a)
     node_jobs_poll(&a->running, now);
     node_measure_tell_jobs(&a->measure, node_jobs_started(&a->running));
     poll_daily(a, now);
+    access_rules_count(&a->access, a->state.interface, &a->snapshot, now);
     /* What a job has moved is reported as soon as it has ended. */
     if (a->running.has_ended) {
         a->running.has_ended = false;
@@ -721,6 +726,8 @@ int agent_core_renew_engine(struct agent *a, struct err *e)
     /* The new interface may be another one: its rules have to be there from the first packet on. */
     forward_rules_forget(&a->rules);
     class_marks_forget(&a->marks);
+    access_rules_forget(&a->access);
+    access_rules_apply(&a->access, a->state.interface, &a->snapshot, a->clock());
     agent_core_pass(a);
     if (!a->reconcile.engine) {
         if (a->pass.fault.code >= 0)

@@ -42,6 +42,7 @@
 #include "mesh/snapshot/snapshot.h"
 #include "net/tun/offload.h"
 #include "os/log.h"
+#include "rules/access_rules.h"
 
 struct cluster_writer;
 struct server;
@@ -71,6 +72,7 @@ struct agent {
     struct reconcile reconcile;
     struct forward_rules rules;
     struct class_marks marks;
+    struct access_rules access;
     struct hub_set hubs;
     struct cluster_watch *cluster;      /* owns; NULL: hubs say who is in the network */
     struct status_cluster cluster_seen; /* with @cluster: does it answer? */

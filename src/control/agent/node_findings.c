@@ -109,6 +109,7 @@ static void see_machine(const struct status_input *in, struct seen *seen, struct
     facts->lockout = a->time.lockout;
     facts->drained = snapshot_self(&a->snapshot)->drained;
     facts->rates = a->reconcile.rates_why;
+    facts->rules = a->access.fault.text;
     facts->n_foreign = a->reconcile.n_foreign;
     facts->foreign_age_s = a->reconcile.n_foreign > 0 ? seconds(in->now - a->foreign_at) : -1;
     facts->foreign = x25519_public_format(&a->reconcile.foreign, seen->foreign);

@@ -77,6 +77,11 @@
         "weft get edges has both directions.", \
         "Lose 2 % of the packets of one direction while TCP uses it.") \
     /* A hub */ \
+    X(HUB_RULES_UNENFORCED, "WEFT-RULE-002", HUB, CRITICAL, "rules are not enforced on the hub", \
+        "The network has rules, and the packet filter of the hub's machine does not take them: " \
+        "members reach all of its ports, unless their own machines refuse.", \
+        "Have a kernel with nf_tables; the sentence holds the filter's own words.", \
+        "Start a hub where nf_tables is missing, in a network that has a rule.") \
     X(HUB_STORE_REFUSES, "WEFT-HUB-001", HUB, CRITICAL, "store takes no writes", \
         "What is to be changed is refused until the store takes writes again; packets go on.", \
         "Make room on the hub's disk, or look at the store.", \

@@ -103,6 +103,9 @@ static void find_machine(struct look *l)
         (void)ADD(l, NODE_DRAINED, name, "this node is drained: %s", facts->drained);
     if (is_said(facts->rates))
         (void)ADD(l, RATES_UNKEPT, name, "rates are not kept: %s", facts->rates);
+    if (is_said(facts->rules))
+        (void)ADD(
+            l, RULES_UNENFORCED, name, "the network's rules are not enforced: %s", facts->rules);
     if (is_said(facts->offloads))
         (void)ADD(l, OFFLOAD_OFF, name, "%s", facts->offloads);
     find_apart(l);

@@ -114,6 +114,7 @@ struct self_facts {
     const char *lockout;   /* why the clock has handshakes refused, a clause */
     const char *drained;   /* why this node is drained, a clause */
     const char *rates;     /* why rates are not kept */
+    const char *rules;     /* why the network's rules are not enforced here */
     const char *offloads;  /* which are off, and why: "the offload udp-gso is off: it got lost" */
     const char *apart_at;  /* the device at which datagrams of one flow arrive one by one, and which
                               does not merge them though it could */

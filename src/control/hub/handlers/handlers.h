@@ -89,7 +89,7 @@ handler_fn handlers_health, handlers_enrol, handlers_leave_public, handlers_stre
 
 /* handlers_member.c */
 handler_fn handlers_watch, handlers_edges, handlers_events, handlers_findings, handlers_nat,
-    handlers_report, handlers_heard, handlers_leave, handlers_wg;
+    handlers_rules, handlers_report, handlers_heard, handlers_leave, handlers_wg;
 
 /* drain.c */
 handler_fn handlers_drain;

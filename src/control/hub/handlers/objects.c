@@ -55,6 +55,15 @@ struct objects_row {
         struct response *rs);
 };
 
+void handlers_rules(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+
+    if (net)
+        response_json(rs, 200, access_view_encode(&h->reports->access, net));
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* The version at which the object has to be; 0: at any. */

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "hub/model/model.h"
 #include "hub/record/request.h"
+#include "hub/watch/access_view.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/health.h"
 #include "hub/watch/relay_lines.h"
@@ -47,6 +48,7 @@
 struct reports {
     struct model *model; /* pins */
     struct edge_events events;
+    struct access_view access;     /* what rules let in and refuse */
     struct health health;          /* what is found of it */
     const struct relay_line *line; /* pins: of this hub's relay; NULL: it has none */
     size_t n_parts;                /* parts of edges in memory; each reports_look() counts anew */

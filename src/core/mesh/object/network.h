@@ -38,6 +38,13 @@ enum cipher {
     CIPHER_N,
 };
 
+/** May members reach each other while no Rule says so (rule.h)? */
+enum isolation {
+    ISOLATION_OPEN,   /* until there is a first rule */
+    ISOLATION_STRICT, /* never */
+    ISOLATION_N,
+};
+
 /* ---- `spec.budgets`: what may be moved or spent on a day, by a job or by all -------------------
  */
 
@@ -74,9 +81,10 @@ struct network {
     uint16_t keepalive; /* s; 0: none; or NETWORK_KEEPALIVE_AUTO */
     enum cipher cipher;
     uint32_t key_rotation; /* s; 0: never */
-    bool shows_dscp;       /* its nodes' datagrams carry the DSCP of the packets in them */
-    uint16_t drain_share;  /* most of its nodes that may be drained at once, percent; 0: none is,
-                              and it is said what would be done */
+    enum isolation isolation;
+    bool shows_dscp;      /* its nodes' datagrams carry the DSCP of the packets in them */
+    uint16_t drain_share; /* most of its nodes that may be drained at once, percent; 0: none is,
+                             and it is said what would be done */
     struct budgets budgets;
     struct prices *prices; /* owns; what bytes cost; NULL: it has no table of its own */
 };

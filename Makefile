@@ -137,8 +137,10 @@ docs: build ## rewrite the documents that are made from the code
 	@$(INSTALL) test
 	tools/gen-drops > docs/DROPS.md
 	$(BUILD)/src/test-base-metrics --print > docs/METRICS.md
+	$(BUILD)/src/test-health-finding --print > docs/HEALTH.md
 	tools/gen-crds > deploy/kubernetes/crds.yaml
 	tools/gen-crds --without-cel > deploy/kubernetes/crds-before-1.25.yaml
+	tools/gen-finding-rules > deploy/monitoring/rules/findings.yml
 	tools/gen-prometheus-rule > deploy/monitoring/kubernetes/prometheus-rule.yaml
 
 deb: ## the Debian packages weft and weft-hub, in build/deb

@@ -12,6 +12,7 @@
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
 #include "agent/leave.h"
+#include "agent/node_metrics.h"
 #include "agent/paths/socket/echo_socket.h"
 #include "agent/resolved_link.h"
 #include "agent/state/blocks_file.h"
@@ -61,6 +62,11 @@ static int option_cluster(const struct option *o, const char *text, struct err *
     return kube_access_parse(o->field, text, e);
 }
 
+static int option_metrics(const struct option *o, const char *text, struct err *e)
+{
+    return metrics_place_parse(o->field, text, METRICS_PORT_AGENT, e);
+}
+
 static const struct option options[] = {
     {"--state", "DIR", option_text, &arg.config.state_dir, STATE_DIR_DEFAULT,
         "where the node's key and its last snapshot are kept"},
@@ -70,6 +76,9 @@ static const struct option options[] = {
         "kubernetes: - the cluster whose resources say who is in the network, instead of the hub"},
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
+    {"--metrics", "ADDRESS[:PORT]", option_metrics, &arg.config.metrics, NULL,
+        "answer Prometheus at this address, port 9586; overlay: at the node's overlay address, to "
+        "members of the network only"},
     PRIVILEGES_OPTION(&arg.user),
     {"--hosts-helper", NULL, option_flag, &arg.hosts_helper, NULL,
         "write the hosts file for an agent that is not root and is connected to standard input"},

@@ -50,38 +50,39 @@ static int option_kind(const struct option *o, const char *text, struct err *e)
 }
 
 /* What "weft get" shows besides objects. */
-#define EDGES  "edges"
-#define EVENTS "events"
+#define EDGES    "edges"
+#define EVENTS   "events"
+#define FINDINGS "findings"
 
-/* An object's kind, or one of the two lists. [const char *] */
+/* An object's kind, or one of the lists. [const char *] */
 static int option_what(const struct option *o, const char *text, struct err *e)
 {
     char all[OBJECT_KINDS_TEXT_MAX];
 
-    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0)
+    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0 || strcmp(text, FINDINGS) == 0)
         return option_text(o, text, e);
     if (find_typed(text))
         return option_kind(o, text, e);
-    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s, %s, %s", o->name, text,
-        object_kinds_text(all), EDGES, EVENTS);
+    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s, %s, %s, %s", o->name, text,
+        object_kinds_text(all), EDGES, EVENTS, FINDINGS);
 }
 
 static const struct option get_options[] = {
     {"KIND", NULL, option_what, &arg.kind, NULL,
-        "Network, Node or MeshEdge, as JSON; or edges, or events: how the edges are, and what has "
-        "happened to them, for people",
+        "Network, Node or MeshEdge, as JSON; or, for people, findings: what is wrong now, and what "
+        "to do; edges: how they are; events: what has happened",
         .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
         "of one object; without it: all of the kind"},
     {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
-    {"--json", NULL, option_flag, &arg.json, NULL, "print edges and events as JSON, too"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print findings, edges and events as JSON, too"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
 
 static const struct option_usage get_usage = {
     .command = "get",
-    .summary = "Print objects as JSON, or how the edges are.",
+    .summary = "Print objects as JSON, what is wrong, or how the edges are.",
     .options = get_options,
 };
 
@@ -102,7 +103,10 @@ static void add_probed(struct table *t, const json_t *said, const json_t *far)
     bool is_heard = json_is_true(json_object_get(far, "underlayHeard"));
     const char *udp = is_heard ? "reached" : json_string_value(json_object_get(said, "underlay"));
 
-    if (said && udp && strcmp(udp, "unknown") != 0)
+    /* What it said is old. */
+    if (json_is_true(json_object_get(said, "stale")))
+        table_add(t, "-");
+    else if (said && udp && strcmp(udp, "unknown") != 0)
         table_add(t, "%s, UDP %s", admin_field(said, NULL, "tunnel"), udp);
     else
         table_add(t, "%s", said ? admin_field(said, NULL, "tunnel") : "-");
@@ -117,7 +121,8 @@ static void add_end(struct table *t, const json_t *row, size_t i, const char *pa
 
     if (strcmp(part, "probe") == 0)
         add_probed(t, said, part_of(row, 1 - i, part));
-    else if (!said || !json_object_get(said, "path"))
+    else if (!said || !json_object_get(said, "path") ||
+             json_is_true(json_object_get(said, "stale")))
         table_add(t, "-");
     else if (json_is_integer(age))
         table_add(t, "%s, %s", admin_field(said, NULL, "path"),
@@ -162,6 +167,40 @@ static void print_edges(const json_t *answer)
         (void)printf("and %lld more, which have no room here\n", (long long)left_out);
 }
 
+/* A line each, and what to do on a line below it. */
+static void print_findings(const json_t *answer)
+{
+    static const char *const head[] = {"SEVERITY", "CODE", "SUBJECT", "SINCE", "WHAT"};
+    const json_t *all = json_object_get(answer, "findings");
+    json_int_t left_out = json_integer_value(json_object_get(answer, "leftOut"));
+    struct table t = {.n_columns = sizeof(head) / sizeof(*head)};
+    const json_t *finding;
+    size_t i;
+
+    if (json_array_size(all) == 0 && left_out == 0) {
+        (void)printf("nothing is wrong, as far as is known\n");
+        return;
+    }
+    for (i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(all, i, finding) {
+        json_int_t for_s = json_integer_value(json_object_get(finding, "forSeconds"));
+        char ago[32];
+
+        for (size_t k = 0; k < 3; k++)
+            table_add(&t, "%s",
+                admin_field(finding, NULL, (const char *[]){"severity", "code", "subject"}[k]));
+        table_add(&t, "%s", format_duration(for_s * NSEC_PER_SEC, ago));
+        table_add(&t, "%s", admin_field(finding, NULL, "text"));
+        for (size_t k = 0; k < 4; k++)
+            table_add(&t, "%s", "");
+        table_add(&t, "-> %s", admin_field(finding, NULL, "fix"));
+    }
+    print_table(&t);
+    if (left_out > 0)
+        (void)printf("and %lld more, which had no room\n", (long long)left_out);
+}
+
 static void print_events(const json_t *answer)
 {
     struct table t = {.n_columns = 4};
@@ -185,22 +224,27 @@ static void print_events(const json_t *answer)
 
 int cmd_get(int argc, char **argv)
 {
-    bool is_edges;
+    void (*print)(const json_t *answer);
     char path[256];
     int status;
 
     if (options_parse(&get_usage, argc, argv, &status))
         return status;
-    is_edges = strcmp(arg.kind, EDGES) == 0;
-    if (is_edges || strcmp(arg.kind, EVENTS) == 0) {
+    print = strcmp(arg.kind, EDGES) == 0      ? print_edges
+            : strcmp(arg.kind, EVENTS) == 0   ? print_events
+            : strcmp(arg.kind, FINDINGS) == 0 ? print_findings
+                                              : NULL;
+    if (print) {
+        if (arg.name && print == print_findings)
+            return cmd_refuse(
+                get_usage.command, "\"%s\" are all of them: no NAME goes with that", arg.kind);
         if (arg.name)
             return cmd_refuse(get_usage.command,
                 "\"%s\" are all of them: no NAME goes with that, "
                 "but \"weft get MeshEdge NAME\" prints one",
                 arg.kind);
         (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, arg.kind);
-        return admin_show(&arg.target, get_usage.command, "GET", path, NULL, arg.json,
-            is_edges ? print_edges : print_events);
+        return admin_show(&arg.target, get_usage.command, "GET", path, NULL, arg.json, print);
     }
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s%s%s", arg.network, arg.kind,
         arg.name ? "/" : "", arg.name ? arg.name : "");

@@ -6,13 +6,17 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
+#include "agent/node_metrics.h"
 #include "agent/probe_link.h"
 #include "agent/state/state.h"
+#include "api/server/server.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "base/text.h"
@@ -38,6 +42,8 @@
 /* How often the members are read again, and the metrics written. */
 #define REREAD_PERIOD (5 * NSEC_PER_SEC)
 
+#define PROMETHEUS_TYPE "text/plain; version=0.0.4"
+
 #define METRICS_MODE 0644
 
 /* With --report: how often it is looked what differs from what the hub has, and when for the first
@@ -47,7 +53,8 @@
 
 static struct {
     const char *state_dir;
-    const char *metrics;
+    const char *metrics;         /* a file; NULL: none is written */
+    struct metrics_place listen; /* where Prometheus asks; nowhere: it does not */
     const char *user;
     const char *nodes;
     nsec_t period;
@@ -55,6 +62,18 @@ static struct {
     bool json;
     bool report;
 } arg;
+
+/* What has a slash is a file. Without one, what has a colon is an address, and what is none is a
+ * file. */
+static int option_metrics(const struct option *o, const char *text, struct err *e)
+{
+    int r =
+        strchr(text, '/') ? -EINVAL : metrics_place_parse(&arg.listen, text, METRICS_PORT_PROBE, e);
+
+    if (r == 0 || (!strchr(text, '/') && strchr(text, ':')))
+        return r;
+    return option_text(o, text, e);
+}
 
 static const struct option options[] = {
     {"--once", NULL, option_flag, &arg.once, NULL,
@@ -67,8 +86,9 @@ static const struct option options[] = {
         .min = NSEC_PER_SEC, .max = 3600 * NSEC_PER_SEC},
     {"--nodes", "NAMES", option_text, &arg.nodes, NULL,
         "watch these alone, \"n2,n3\"; by default every member but stock WireGuards"},
-    {"--metrics", "FILE", option_text, &arg.metrics, NULL,
-        "keep counters in this file, as Prometheus' node exporter collects them"},
+    {"--metrics", "FILE|ADDRESS", option_metrics, &arg.metrics, NULL,
+        "keep counters in this file, as Prometheus' node exporter collects them; or, as weft agent "
+        "does, answer Prometheus at this ADDRESS[:PORT], port 9587, or overlay"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "as given to weft join"},
     PRIVILEGES_OPTION(&arg.user),
     OPTIONS_END,
@@ -101,6 +121,11 @@ struct probe {
     struct x25519_public key; /* with @link: of the node as which the hub is told */
     nsec_t compared_at;       /* monotonic; when it was looked what differs from what the hub has */
     struct log_limit limit;
+
+    /* With --metrics ADDRESS. */
+    uv_loop_t loop;
+    struct server *server; /* owns; NULL: without it */
+    struct metrics_port port;
 };
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -249,6 +274,11 @@ static int read_members(struct probe *p, struct err *e)
         return err_set(e, -ENOMEM, "no memory for the members");
     memcpy(p->interface, st.interface, sizeof(p->interface));
     memcpy(p->network, st.snapshot.network.meta.name, sizeof(p->network));
+    /* The overlay address is another one after the machine has joined anew. */
+    if (p->server &&
+        (p->port.at.port == 0 ||
+            (p->port.is_overlay && !ip_addr_equal(&p->port.own, &snapshot_self(s)->address4))))
+        metrics_port_init(&p->port, &arg.listen, p->server, s);
     ping_monitor_set(&p->monitor, members, n);
     return 0;
 }
@@ -288,21 +318,83 @@ static void on_change(
         tell(m, family, &m->reach[family], now);
 }
 
+static char *format_metrics(const struct probe *p)
+{
+    struct metrics m = METRICS_NULL;
+
+    ping_monitor_add_metrics(&p->monitor, &m);
+    return metrics_take(&m);
+}
+
 /* 0 or negative errno with words. */
 static int write_metrics(const struct probe *p, struct err *e)
 {
-    struct metrics m = METRICS_NULL;
     _cleanup_(freep) char *text = NULL;
     int r;
 
     if (!arg.metrics)
         return 0;
-    ping_monitor_add_metrics(&p->monitor, &m);
-    text = metrics_take(&m);
+    text = format_metrics(p);
     if (!text)
         return err_set(e, -ENOMEM, "the metrics are not written: no memory");
     r = statefile_replace(arg.metrics, text, strlen(text), METRICS_MODE, e);
     return r < 0 ? err_prefix(e, "the metrics are not written") : 0;
+}
+
+static void get_metrics(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct probe *p = ctx;
+
+    if (metrics_port_admits(&p->port, rq, rs))
+        response_text(rs, 200, format_metrics(p), PROMETHEUS_TYPE);
+}
+
+static const struct route routes[] = {
+    {"GET", "/metrics", API_ACCESS_METRICS, get_metrics, "which members are reached"},
+    {"GET", "/v1/metrics", API_ACCESS_METRICS, get_metrics, "the same"},
+    ROUTES_END,
+};
+
+/* 0 or negative errno with words. */
+static int open_server(struct probe *p, struct err *e)
+{
+    const struct server_config config = {.loop = &p->loop, .routes = routes, .ctx = p};
+    int r;
+
+    if (arg.listen.at.port == 0)
+        return 0;
+    (void)signal(SIGPIPE, SIG_IGN);
+    r = uv_loop_init(&p->loop);
+    if (r < 0)
+        return err_set(e, r, "no loop for --metrics: %s", uv_strerror(r));
+    r = server_new(&p->server, &config, e);
+    if (r < 0)
+        (void)uv_loop_close(&p->loop);
+    return r;
+}
+
+static void close_server(struct probe *p)
+{
+    if (!p->server)
+        return;
+    server_stop(p->server);
+    (void)uv_run(&p->loop, UV_RUN_DEFAULT);
+    p->server = server_free(p->server);
+    (void)uv_loop_close(&p->loop);
+}
+
+/* Answers who has asked, and says when it is to be called again at the latest, monotonic time. */
+static nsec_t run_server(struct probe *p)
+{
+    int wait_ms;
+
+    if (!p->server)
+        return NSEC_NEVER;
+    (void)metrics_port_open(&p->port, clock_now());
+    (void)uv_run(&p->loop, UV_RUN_NOWAIT);
+    wait_ms = uv_backend_timeout(&p->loop);
+    return nsec_min(
+        p->port.due_at, wait_ms < 0 ? NSEC_NEVER : clock_now() + wait_ms * NSEC_PER_MSEC);
 }
 
 /* ---- the report ----------------------------------------------------------------------------- */
@@ -397,8 +489,9 @@ static bool wait(struct probe *p, nsec_t deadline)
     struct pollfd fds[] = {{.fd = m->fd[PING_MONITOR_V4], .events = POLLIN},
         {.fd = m->fd[PING_MONITOR_V6], .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN},
         {.fd = p->underlay.udp.poll_fd, .events = POLLIN},
-        {.fd = p->link ? probe_link_fd(p->link) : -1, .events = POLLIN}};
-    nsec_t due = nsec_min(ping_monitor_due(m), p->underlay.due_at);
+        {.fd = p->link ? probe_link_fd(p->link) : -1, .events = POLLIN},
+        {.fd = p->server ? uv_backend_fd(&p->loop) : -1, .events = POLLIN}};
+    nsec_t due = nsec_min(nsec_min(ping_monitor_due(m), p->underlay.due_at), run_server(p));
     nsec_t left = nsec_min(due, deadline) - clock_now();
     int n = poll(fds, sizeof(fds) / sizeof(*fds), left > 0 ? (int)(left / NSEC_PER_MSEC) + 1 : 0);
 
@@ -490,9 +583,11 @@ static int keep_watching(struct probe *p)
 /* The sockets are open by now. Later only the files of the members and the metrics are needed. */
 static int drop_privileges(struct err *e)
 {
-    /* A request to the hub opens a socket, and a thread waits for it. Raw sockets are opened again
+    /* A request to the hub opens a socket, and a thread waits for it; the port for Prometheus may
+     * open only after its address has come. Raw sockets are opened again
      * when the port of WireGuard is another one. */
-    struct privileges p = {.kind = arg.report ? SANDBOX_AGENT : SANDBOX_PROBE,
+    struct privileges p = {
+        .kind = arg.report || arg.listen.at.port != 0 ? SANDBOX_AGENT : SANDBOX_PROBE,
         .user = arg.user,
         .capabilities = arg.report ? SANDBOX_CAP(CAP_NET_RAW) : 0};
     char node[PATH_MAX];
@@ -511,8 +606,10 @@ static int drop_privileges(struct err *e)
 
 int cmd_probe(int argc, char **argv)
 {
-    struct probe p = {
-        .monitor = PING_MONITOR_NULL, .underlay = UNDERLAY_MONITOR_NULL, .rng = rng_kernel()};
+    struct probe p = {.monitor = PING_MONITOR_NULL,
+        .underlay = UNDERLAY_MONITOR_NULL,
+        .rng = rng_kernel(),
+        .port = METRICS_PORT_NULL};
     struct err e = ERR_NULL;
     int status;
     int r;
@@ -521,6 +618,9 @@ int cmd_probe(int argc, char **argv)
         return status;
     if (arg.once && arg.report)
         return cmd_refuse(usage.command, "--once ends before there is much to report: choose one");
+    if (arg.once && arg.listen.at.port != 0)
+        return cmd_refuse(usage.command,
+            "--once ends before Prometheus asks: --metrics takes a file then, or leave --once out");
     log_init("probe", LOG_LEVEL_INFO);
     p.signal_fd = end_signals_open();
     if (p.signal_fd < 0)
@@ -528,6 +628,8 @@ int cmd_probe(int argc, char **argv)
     p.read_at = clock_now();
     p.monitor.pace = arg.once ? 0 : PING_MONITOR_PACE;
     r = arg.report ? open_report(&p, &e) : 0;
+    if (r == 0)
+        r = open_server(&p, &e);
     if (r == 0)
         r = read_members(&p, &e);
     if (r == 0)
@@ -541,6 +643,7 @@ int cmd_probe(int argc, char **argv)
         status = cmd_fail(usage.command, "%s", err_text(&e));
     else
         status = arg.once ? watch_once(&p) : keep_watching(&p);
+    close_server(&p);
     p.link = probe_link_free(p.link);
     probe_report_deinit(&p.report);
     underlay_monitor_close(&p.underlay);

@@ -25,6 +25,7 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
                 beside the hub of that program
     reconcile   an agent's pass over 1,000 peers: the first, one without news, one with a change,
                 and what each of them writes
+    scrape      an agent's answer to Prometheus with 1,000 peers: time and bytes
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
 
 Tables go to standard output, and everything as JSON to --out. A part that fails says why, the
@@ -39,6 +40,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import traceback
@@ -134,11 +136,20 @@ def part_reconcile(args) -> dict:
     return {"1,000 peers": _module(HERE / "reconcile/reconcile.py").measure(1000, args.rounds)}
 
 
+def part_scrape(_args) -> dict:
+    """What the unit test prints, which holds the bytes and the labels against their bounds."""
+    said = subprocess.run([ROOT / "build/src/test-agent-node-metrics"], capture_output=True,
+                          text=True, check=True).stdout
+    peers, ms, size = re.search(
+        r"a scrape of (\d+) peers: ([\d.]+) ms, (\d+) bytes", said).groups()
+    return {f"{peers} peers": {"weft": {"ms": float(ms), "bytes": int(size)}}}
+
+
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
          "paths": part_paths, "qos": part_qos, "plan": part_plan,
          "hierarchical": part_hierarchical, "relay": part_relay,
          "ciphers": part_ciphers, "store": part_store, "scale": part_scale,
-         "reconcile": part_reconcile, "neighbour": part_neighbour}
+         "reconcile": part_reconcile, "scrape": part_scrape, "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
 REFERENCES = {"plan": "measured", "hierarchical": hierarchical.REFERENCE, "paths": paths.REFERENCE,
               "qos": qos.REFERENCE, "hub": "wireguard-go hub",

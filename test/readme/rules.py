@@ -111,6 +111,12 @@ def status(stage: Stage, text: str) -> None:
     assert re.search(r"^gpu-3 ", said, re.M), said
 
 
+@rule(r"weft doctor", on="node")
+def doctor(stage: Stage, text: str) -> None:
+    """Whether notes are found is for the machine that the test runs on to decide."""
+    assert stage.type("gpu-1", text).out.startswith("gpu-1 in the network default: ")
+
+
 @rule(r"weft paths gpu-2", on="node")
 def paths(stage: Stage, text: str) -> None:
     wait_for(lambda: "203.0.113.12" in stage.type("gpu-1", text).out, 20, "the way to gpu-2")
@@ -136,6 +142,12 @@ def preflight(stage: Stage, text: str) -> None:
 def bench(stage: Stage, text: str) -> None:
     said = stage.type("gpu-1", text).out
     assert "gpu-2" in said and "bit/s" in said, said
+
+
+@rule(r"weft tune", on="node")
+def tune(stage: Stage, text: str) -> None:
+    said = stage.type("gpu-1", text).out
+    assert re.search(r"^net\.ipv4\.tcp_rmem +\d", said, re.M), said
 
 
 @rule(r"weft nodes", on="hub")

@@ -396,6 +396,7 @@ static void init_handles(struct life *l)
         (void)uv_signal_init(&a->loop, &l->signals[i]);
         l->signals[i].data = l;
     }
+    a->begun_at = a->clock();
     node_copy_init(&a->copy, &a->state);
     node_clock_init(&a->time, a->config->state_dir);
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
@@ -497,6 +498,7 @@ static int start(struct life *l, struct err *e)
         a->speeds.mb_per_s[c] = alg ? aead_speed(alg, MEASURE_TIME, clock_now) : 0;
     }
     a->fabric = node_fabric_new();
+    a->watch = node_watch_new(a->config->state_dir);
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
     agent_core_poll(a);
@@ -526,6 +528,7 @@ static void stop(struct life *l)
     a->cluster = cluster_watch_free(a->cluster);
     hub_set_stop(&a->hubs);
     a->fabric = node_fabric_free(a->fabric);
+    a->watch = node_watch_free(a->watch);
     keepalive_probe_stop(&a->keepalive.probe);
     node_meter_close(&a->meter, a->is_ending && a->end <= AGENT_END_DOWN, clock_now());
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
@@ -542,6 +545,7 @@ static void stop(struct life *l)
     class_marks_forget(&a->marks);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
+    findings_deinit(&a->findings);
     free(a->routes);
     node_names_deinit(&a->names);
     json_decref(a->copy.machine);

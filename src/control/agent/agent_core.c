@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "agent/hublink/hub_choice.h"
+#include "agent/hublink/hub_transport_io.h"
+#include "agent/node_findings.h"
 #include "agent/node_machine.h"
 #include "agent/node_report.h"
 #include "agent/paths/edge/path_driver.h"
@@ -165,18 +167,22 @@ struct render_input agent_core_render_input(struct agent *a)
     };
 }
 
-/* The engine's process runs in the background, and nobody reads its own log. */
-static void log_offloads(const struct agent *a)
+void agent_core_see_offloads(struct agent *a)
 {
-    struct offloads o;
+    struct engine *engine = a->reconcile.engine;
     struct err e = ERR_NULL;
 
-    if (a->reconcile.engine->ops->offloads(a->reconcile.engine, &o, &e) != 0)
-        return;
-    for (int i = 0; i < OFFLOAD_N; i++)
-        if (!o.on[i])
-            log_info(
-                "%s: the offload %s is off: %s", a->state.interface, offload_names[i], o.why[i]);
+    a->has_offloads = engine && engine->ops->offloads(engine, &a->offloads, &e) == 0;
+}
+
+/* The engine's process runs in the background, and nobody reads its own log. */
+static void log_offloads(struct agent *a)
+{
+    agent_core_see_offloads(a);
+    for (int i = 0; a->has_offloads && i < OFFLOAD_N; i++)
+        if (!a->offloads.on[i])
+            log_info("%s: the offload %s is off: %s", a->state.interface, offload_names[i],
+                a->offloads.why[i]);
 }
 
 /* What somebody else has done to the interface, and that it is mended: one line each. */
@@ -430,17 +436,51 @@ static void evaluate_paths(struct agent *a, nsec_t now)
     struct reach_facts facts = {.in = &in,
         .hub_heard = hub_link_is_heard(a->hubs.serving->link),
         .stream_why = hub_transport_why(&a->hubs.serving->transport.transport),
+        .seen = &a->seen,
         .now = now};
     struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
-    bool changed = false;
+    bool changed = a->seen.has_new_loss;
 
+    a->seen.has_new_loss = false;
     if (reach_update(&a->reach, &facts, path_driver_view, a->paths) < 0)
         return;
-    changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
+    changed |= before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
         changed = a->reach.items[i].since == now;
     if (changed)
         hub_set_on_edges(&a->hubs);
+}
+
+struct status_input agent_core_status_input(
+    struct agent *a, const struct render_input *render, nsec_t now)
+{
+    const struct agent_hub *serving = a->hubs.serving;
+    const struct subnets *routes = snapshot_self(&a->snapshot)->routes;
+    bool is_way = a->state.routes.n > 0 || (routes && routes->n > 0);
+    const char *interface = a->state.interface;
+    struct engine *engine = a->reconcile.engine;
+
+    return (struct status_input){
+        .agent = a,
+        .render = render,
+        .engine = engine ? engine_kind_names[engine->ops->kind] : NULL,
+        .offloads = engine && a->has_offloads ? &a->offloads : NULL,
+        .hub = hub_link_view(serving->link, now),
+        .tls_failure = hub_transport_io_failure(&serving->transport),
+        /* Nobody asks it where no subnet is behind this node. */
+        .forwards4 = is_way ? interface_setting(interface, true, "forwarding") : -1,
+        .forwards6 = is_way ? interface_setting(interface, false, "forwarding") : -1,
+        .now = now,
+        .wall = a->wall_clock(),
+    };
+}
+
+static void find_faults(struct agent *a, nsec_t now)
+{
+    struct render_input render = agent_core_render_input(a);
+    struct status_input in = agent_core_status_input(a, &render, now);
+
+    node_findings_look(&a->findings, &in);
 }
 
 static void report_to(struct agent *a, struct agent_hub *hub, const struct node_report_facts *facts)
@@ -479,6 +519,7 @@ static void poll_report(struct agent *a, nsec_t now)
         .fault = a->pass.fault.text,
         .rates_why = a->reconcile.rates_why,
         .machine = a->copy.machine,
+        .metrics_port = metrics_port_overlay(&a->metrics),
         .now = now};
 
     if (gethostname(host, sizeof(host)) == 0 && node_report_hostname(host, a->snapshot.self))
@@ -526,6 +567,7 @@ void agent_core_poll(struct agent *a)
     poll_udp(a, ob, now);
     resend_endpoints(a, now);
     evaluate_paths(a, now);
+    find_faults(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
     /* At its start an agent polls before its engine is open. A look without any peers would forget
      * up to where each one's bytes are counted. */
@@ -561,7 +603,7 @@ nsec_t agent_core_due(const struct agent *a)
 {
     nsec_t due = nsec_min(nsec_min(a->pass.due_at, a->poll.due_at), hub_set_due(&a->hubs));
 
-    return nsec_min(nsec_min(due, a->cache.due_at), a->names.due_at);
+    return nsec_min(nsec_min(due, a->cache.due_at), nsec_min(a->names.due_at, a->metrics.due_at));
 }
 
 void agent_core_run(struct agent *a, nsec_t now)
@@ -583,6 +625,11 @@ void agent_core_run(struct agent *a, nsec_t now)
         snapshot_cache_save(&a->cache, &a->snapshot, now);
     if (now >= a->names.due_at)
         node_names_update(&a->names, &a->snapshot, a->reconcile.lacks_v6, now);
+    if (metrics_port_open(&a->metrics, now)) {
+        /* The hubs name the port to Prometheus. */
+        hub_set_on_self(&a->hubs);
+        poll_plan_request(&a->poll, now + AGENT_CORE_SOON);
+    }
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */

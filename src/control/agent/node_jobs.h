@@ -54,7 +54,7 @@ void job_calls_on_gone(struct job_calls *jc, const struct hub_link *hub);
  * job_calls_begin() - send a call, or queue it; the answer is the hub's
  * @method:	a constant
  * @job:	the job's name; NULL: all jobs of the network
- * @what:	of the job: "rendezvous" or "nccl"; a constant
+ * @what:	of the job: "rendezvous", "samples" or "nccl"; a constant
  * @body:	goes with it; gets a reference; NULL: none
  * @rs:		gets the deferred answer, or a refusal
  */

@@ -1,6 +1,7 @@
 /* node_machine.c - see node_machine.h. */
 #include "agent/node_machine.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,12 +10,16 @@
 #include <unistd.h>
 
 #include "agent/state/state.h"
+#include "base/containers.h"
 #include "base/text.h"
 #include "fabric/fabric.h"
+#include "fabric/machine_sample.h"
 #include "mesh/object/node_status.h"
+#include "os/clock.h"
 #include "os/log.h"
 #include "os/machine.h"
 #include "os/thread.h"
+#include "os/worker.h"
 
 /* A clock that differs from the hub's by more than this is named. */
 #define CLOCK_OFF_S 10
@@ -179,5 +184,62 @@ struct node_fabric *node_fabric_free(struct node_fabric *nf)
     if (nf)
         (void)pthread_join(nf->thread, NULL);
     free(nf);
+    return NULL;
+}
+
+/* ---- what it loses and lacks ----------------------------------------------------------------- */
+
+struct node_watch {
+    struct worker *worker; /* owns */
+    struct list job;       /* of the worker, while @is_reading; then so are @dir and @sample */
+    char dir[PATH_MAX];
+    struct machine_sample sample;
+    struct machine_watch seen;
+    nsec_t due_at; /* when it is read next */
+    bool is_reading;
+};
+
+static void read_machine(struct list *job)
+{
+    struct node_watch *nw = container_of(job, struct node_watch, job);
+    struct tree here = {.root = ""};
+
+    machine_sample_read(&nw->sample, &here, nw->dir, clock_now());
+}
+
+struct node_watch *node_watch_new(const char *state_dir)
+{
+    struct node_watch *nw = calloc(1, sizeof(*nw));
+    struct worker_config config = {.name = "machine", .max = 1, .job = read_machine};
+
+    if (!nw || worker_start(&nw->worker, &config) < 0) {
+        free(nw);
+        return NULL;
+    }
+    list_init(&nw->job);
+    (void)snprintf(nw->dir, sizeof(nw->dir), "%s", state_dir);
+    return nw;
+}
+
+const struct machine_watch *node_watch_look(struct node_watch *nw, nsec_t now)
+{
+    if (!nw)
+        return NULL;
+    if (nw->is_reading && worker_collect(nw->worker)) {
+        machine_watch_take(&nw->seen, &nw->sample);
+        nw->is_reading = false;
+    }
+    if (!nw->is_reading && now >= nw->due_at && worker_put(nw->worker, &nw->job)) {
+        nw->is_reading = true;
+        nw->due_at = now + NODE_WATCH_EACH;
+    }
+    return nw->seen.now.at != 0 ? &nw->seen : NULL;
+}
+
+struct node_watch *node_watch_free(struct node_watch *nw)
+{
+    if (nw)
+        (void)worker_stop(nw->worker);
+    free(nw);
     return NULL;
 }

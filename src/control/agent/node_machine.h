@@ -108,3 +108,32 @@ const struct fabric_report *node_fabric_report(const struct node_fabric *nf);
 
 /** node_fabric_free() - wait for the thread, and release it. */
 struct node_fabric *node_fabric_free(struct node_fabric *nf);
+
+/* ---- what it loses and lacks ----------------------------------------------------------------- */
+
+/*
+ * Reads what the kernel counts, each minute, on a thread: some drivers take their time.
+ * health/machine.h says what follows from two samples.
+ *
+ * Threads: the loop's; "machine" reads.
+ */
+
+struct machine_watch;
+
+/** How often it is read. */
+#define NODE_WATCH_EACH (60 * NSEC_PER_SEC)
+
+/** node_watch_new() - of this machine, and of the disk of @state_dir. NULL: no memory, or no
+ * thread; then nothing is seen. */
+struct node_watch *node_watch_new(const char *state_dir);
+
+/**
+ * node_watch_look() - each poll: take what was read, and have it read again when it is time
+ * @nw:	NULL is fine
+ *
+ * Return: borrowed until the next call; NULL: nothing was read yet.
+ */
+const struct machine_watch *node_watch_look(struct node_watch *nw, nsec_t now);
+
+/** node_watch_free() - wait for the thread, and release it. */
+struct node_watch *node_watch_free(struct node_watch *nw);

@@ -36,8 +36,11 @@ struct reported_edge {
     bool is_refused; /* another key is pinned than the peer has */
     bool lacks_rate; /* the edge has a rate, and the engine does not keep it */
     bool is_alarm;
+    bool is_relay_better; /* than the direct path that there was */
     enum path_kind kind;
     nsec_t handshake; /* monotonic; 0: none */
+    struct loss_rate loss;
+    enum loss_level level;
     struct endpoint endpoint;
     struct x25519_public key;
 };
@@ -94,7 +97,8 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
 {
     const struct node *node = snapshot_find_node(facts->snapshot, path->node);
     const struct observation *ob = node ? observe_find(facts->seen, &node->key) : NULL;
-    struct reported_edge t = {.kind = path->kind, .is_alarm = path->is_alarm};
+    struct reported_edge t = {
+        .kind = path->kind, .is_alarm = path->is_alarm, .is_relay_better = path->is_relay_better};
 
     t.is_refused = strcmp(path->why, render_why_key) == 0;
     t.lacks_rate = !t.is_refused && lacks_rate(facts, path->node);
@@ -104,7 +108,7 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
     (void)snprintf(t.head.peer, sizeof(t.head.peer), "%.*s", NAME_MAX_LEN, path->node);
     t.handshake = ob ? ob->handshake_at : 0;
     if (is_old_hub) {
-        t.is_refused = t.lacks_rate = false;
+        t.is_refused = t.lacks_rate = t.is_relay_better = false;
         *ret = t;
         return true;
     }
@@ -114,17 +118,23 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
     t.endpoint.scope = 0;
     if (ob)
         t.key = ob->key;
+    t.loss = observation_loss(ob, facts->now);
+    t.level = ob && ob->loss ? ob->loss->level : LOSS_LEVEL_NONE;
     *ret = t;
     return true;
 }
 
+/* Of loss it matters how bad it is, and whether it is known at all: its figure is never the same,
+ * and goes along when a session is renewed. */
 static bool is_same(const void *x, const void *y)
 {
     const struct reported_edge *a = x;
     const struct reported_edge *b = y;
 
-    return a->kind == b->kind && a->is_alarm == b->is_alarm && a->is_refused == b->is_refused &&
-           a->lacks_rate == b->lacks_rate && a->handshake == b->handshake &&
+    return a->kind == b->kind && a->is_alarm == b->is_alarm &&
+           a->is_relay_better == b->is_relay_better && a->is_refused == b->is_refused &&
+           a->lacks_rate == b->lacks_rate && a->handshake == b->handshake && a->level == b->level &&
+           loss_rate_is_known(&a->loss) == loss_rate_is_known(&b->loss) &&
            endpoint_equal(&a->endpoint, &b->endpoint) && x25519_public_equal(&a->key, &b->key);
 }
 
@@ -141,9 +151,10 @@ static json_t *encode_edge(const void *edge, const void *ctx)
 
     if (t->lacks_rate)
         (void)snprintf(lacks, sizeof(lacks), "its rate is not kept: %s", facts->rates_why);
-    return json_pack("{s:s, s:o, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
+    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
         "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
-        "alarm", t->is_alarm ? json_true() : NULL, "endpoint",
+        "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
+        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "endpoint",
         endpoint_is_none(&t->endpoint) ? NULL : endpoint_format(&t->endpoint, endpoint),
         "publicKey", x25519_public_is_none(&t->key) ? NULL : x25519_public_format(&t->key, key),
         "error", error);
@@ -212,13 +223,14 @@ static json_t *encode_node(const struct node_report_facts *facts)
 {
     bool is_user = facts->engine == ENGINE_KIND_USERSPACE;
 
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:O*}", "engine",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:O*, s:o*}", "engine",
         facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine], "version",
         version_text, "hostname", facts->hostname, "candidates",
         path_report_encode_candidates(facts->self), "paths", path_report_encode_facts(facts->self),
         "aead", is_user ? node_speeds_encode(facts->speeds) : NULL, "fabric",
         facts->fabric ? fabric_report_encode(facts->fabric) : NULL, "routes",
-        facts->routes->n ? subnets_encode(facts->routes) : NULL, "machine", facts->machine);
+        facts->routes->n ? subnets_encode(facts->routes) : NULL, "machine", facts->machine,
+        "metricsPort", facts->metrics_port ? json_integer(facts->metrics_port) : NULL);
 }
 
 static json_t *encode_applied(const struct node_report_facts *facts)

@@ -44,10 +44,11 @@ struct node_report_facts {
     const char *rates_why;              /* why rates are not kept; "": they are, or none wanted */
     const char *hostname;               /* of this machine; NULL: not to be told */
     const json_t *machine;              /* on which this agent runs; NULL: not to be told */
-    enum engine_kind engine;            /* AUTO: none runs */
-    uint64_t applied;                   /* revision of the last pass that succeeded; 0: none did */
-    const char *fault;                  /* why the last pass failed; "": it did not */
-    nsec_t now;                         /* monotonic */
+    uint16_t metrics_port;   /* where Prometheus asks, at the overlay address; 0: nowhere there */
+    enum engine_kind engine; /* AUTO: none runs */
+    uint64_t applied;        /* revision of the last pass that succeeded; 0: none did */
+    const char *fault;       /* why the last pass failed; "": it did not */
+    nsec_t now;              /* monotonic */
 };
 
 /** node_report_init() - nothing was reported yet. @run: a random number, not 0. */

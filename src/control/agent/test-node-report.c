@@ -286,6 +286,46 @@ static void test_all_of_an_edge(void **state)
     snapshot_deinit(&w->snapshot);
 }
 
+/* What is lost is told when it begins and when it is over, and when it is known at all. */
+static void test_loss(void **state)
+{
+    struct world *w = make_world();
+    struct loss_track track = {.n = 0};
+    struct node_report nr;
+    char key[X25519_BASE64_MAX];
+    char text[1024];
+
+    (void)x25519_public_format(&w->seen[0].key, key);
+    w->seen[0].loss = &track;
+    node_report_init(&nr, 7);
+    loss_track_add(&track, 0, 0, 0, 40 * SEC);
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"publicKey\":\"%s\"}}", key);
+    edges_are(&nr, w, text);
+    for (unsigned i = 1; i <= 60; i++)
+        loss_track_add(&track, 999, i % 10 == 0, 0, (40 + i) * SEC);
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"lossIn\":{\"lost\":6,"
+        "\"packets\":59946,\"seconds\":60,\"periods\":6},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    /* Another figure of the same level is not. */
+    loss_track_add(&track, 9990, 3, 0, 101 * SEC);
+    edges_are(&nr, w, "{}");
+    for (unsigned i = 0; i < 30; i++)
+        loss_track_add(&track, 990, 10, 0, (102 + i) * SEC);
+    w->facts.now = 131 * SEC;
+    w->seen[0].handshake_at = 121 * SEC;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"lossIn\":{\"lost\":305,"
+        "\"packets\":59975,\"seconds\":51,\"periods\":6},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    assert_int_equal(track.level, LOSS_LEVEL_SOME);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
 /* A rate of an edge that the engine does not keep is told with that edge, also before a handshake.
  */
 static void test_a_rate_that_is_not_kept(void **state)
@@ -545,17 +585,20 @@ static void test_node(void **state)
     assert_non_null(get(json, "node", "aead"));
     assert_null(get(json, "node", "hostname"));
     assert_null(get(json, "node", "routes"));
+    assert_null(get(json, "node", "metricsPort"));
     assert_null(get(json, "node", "fabric"));
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_KERNEL;
     w->facts.hostname = "box7";
+    w->facts.metrics_port = 9586;
     assert_int_equal(subnets_parse(&w->routes, "10.9.0.0/24", NULL), 0);
     json = node_report_encode(&nr, &w->facts);
     assert_string_equal(json_string_value(get(json, "node", "engine")), "kernel");
     assert_null(get(json, "node", "aead"));
     assert_string_equal(json_string_value(get(json, "node", "hostname")), "box7");
     assert_int_equal(json_array_size(get(json, "node", "routes")), 1);
+    assert_int_equal(json_integer_value(get(json, "node", "metricsPort")), 9586);
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_AUTO;
@@ -640,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_hostname),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_all_of_an_edge),
+        cmocka_unit_test(test_loss),
         cmocka_unit_test(test_a_rate_that_is_not_kept),
         cmocka_unit_test(test_thousands_of_edges),
         cmocka_unit_test(test_what_is_lost),

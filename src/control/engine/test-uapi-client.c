@@ -147,6 +147,7 @@ static void test_decode(void **state)
         "listen_port=40000\n"
         "listen_errno=98\n"
         "fwmark=0x1f\n"
+        "socket_drops=41\n"
         "relay=true\n"
         "rate=100000000\n"
         "class_rate=bulk:20000000\n"
@@ -164,6 +165,10 @@ static void test_decode(void **state)
         "peer_rate=5000000\n"
         "rate_group=16\n"
         "rx_bytes=18446744073709551615\n"
+        "rx_datagrams=1000\n"
+        "rx_lost=18446744073709551615\n"
+        "rx_reordered=7\n"
+        "rx_repeated=3\n"
         "persistent_keepalive_interval=25\n"
         "cipher=aes256gcm\n"
         "session_cipher=aes256gcm\n"
@@ -198,6 +203,12 @@ static void test_decode(void **state)
     assert_int_equal(c.peers[0].facts.handshake_nsec, 123);
     assert_true(c.peers[0].facts.rx_bytes == UINT64_MAX);
     assert_int_equal(c.peers[0].facts.tx_bytes, 5);
+    assert_int_equal(c.socket_drops, 41);
+    assert_int_equal(c.peers[0].facts.arrivals.received, 1000);
+    assert_true(c.peers[0].facts.arrivals.lost == UINT64_MAX);
+    assert_int_equal(c.peers[0].facts.arrivals.reordered, 7);
+    assert_int_equal(c.peers[0].facts.arrivals.repeated, 3);
+    assert_int_equal(c.peers[1].facts.arrivals.received, 0);
     assert_int_equal(c.peers[0].mtu, 8928);
     assert_int_equal(c.peers[1].mtu, 0);
     assert_true(c.peers[0].rate == 5000000 && c.peers[1].rate == 0);
@@ -230,6 +241,8 @@ static void test_refusals(void **state)
             "the engine answered with a wrong allowed_ip"},
         {"public_key=" KEY_1 "\nendpoint=nowhere\nerrno=0\n\n", -EBADMSG,
             "the engine answered with a wrong endpoint"},
+        {"public_key=" KEY_1 "\nrx_lost=-1\nerrno=0\n\n", -EBADMSG,
+            "the engine answered with a wrong rx_lost"},
         {"public_key=" KEY_1 "\nrx_bytes=1x\nerrno=0\n\n", -EBADMSG,
             "the engine answered with a wrong rx_bytes"},
         {"class_rate=bulk\nerrno=0\n\n", -EBADMSG, "the engine answered with a wrong class_rate"},

@@ -215,6 +215,7 @@ static const struct line_kind interface_lines[] = {
     {NAME("listen_port"), LINE_U16, CONFIG(listen_port), UINT16_MAX},
     {NAME("listen_errno"), LINE_U32, CONFIG(listen_errno), ERRNO_MAX},
     {NAME("fwmark"), LINE_MARK, CONFIG(fwmark), 0},
+    {NAME("socket_drops"), LINE_U64, CONFIG(socket_drops), UINT64_MAX},
     {NAME("relay"), LINE_BOOL, CONFIG(is_relay), 0},
     {NAME("rate"), LINE_U64, CONFIG(rates.all), TRAFFIC_RATE_MAX},
     {NAME("class_rate"), LINE_CLASS_RATE, 0, 0},
@@ -236,6 +237,10 @@ static const struct line_kind peer_lines[] = {
     {NAME("peer_rate"), LINE_U64, PEER(rate), TRAFFIC_RATE_MAX},
     {NAME("relayed"), LINE_BOOL, PEER(is_relayed), 0},
     {NAME("rx_bytes"), LINE_U64, PEER(facts.rx_bytes), UINT64_MAX},
+    {NAME("rx_datagrams"), LINE_U64, PEER(facts.arrivals.received), UINT64_MAX},
+    {NAME("rx_lost"), LINE_U64, PEER(facts.arrivals.lost), UINT64_MAX},
+    {NAME("rx_reordered"), LINE_U64, PEER(facts.arrivals.reordered), UINT64_MAX},
+    {NAME("rx_repeated"), LINE_U64, PEER(facts.arrivals.repeated), UINT64_MAX},
     {NAME("tx_bytes"), LINE_U64, PEER(facts.tx_bytes), UINT64_MAX},
     {NULL, 0, 0, 0, 0},
 };

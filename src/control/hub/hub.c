@@ -177,6 +177,7 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
 
     changes_init(&hub->changes, &hub->model, &hub->networks, &hub->watcher, overlay,
         config->interface_prefix);
+    hub->changes.health = &hub->reports.health;
     networks_init(&hub->networks, &hub->disk, &hub->model, &hub->public_addresses,
         config->state_dir, &hub->rng);
     hub->networks.tls_pin = &hub->identity.pin;
@@ -196,6 +197,7 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
         .model = &hub->model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
     hub->spending = (struct spending){.book = &hub->traffic,
         .events = &hub->reports.events,
+        .health = &hub->reports.health,
         .prices = config->price_table ? &hub->prices : NULL};
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
@@ -558,7 +560,7 @@ struct hub *hub_free(struct hub *hub)
     traffic_book_deinit(&hub->traffic);
     admin_tokens_deinit(&hub->admins);
     owners_deinit(&hub->owners);
-    edge_events_deinit(&hub->reports.events);
+    reports_deinit(&hub->reports);
     runs_deinit(&hub->watcher.runs);
     model_deinit(&hub->model);
     store_free(hub->store);

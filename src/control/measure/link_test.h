@@ -1,6 +1,6 @@
 /*
- * link_test.h - what a member measures with another one: the path without load, its throughput, and
- * their part of an all-reduce.
+ * link_test.h - what a member measures with another one: the path without load, its loss, its
+ * throughput, and their part of an all-reduce.
  *
  * Threads: the caller's; all functions block.
  */
@@ -45,6 +45,24 @@ void idle_test_warm_up(const struct dial_target *to, const struct ip_addr *peers
  * answers nothing it takes 0.8 s.
  */
 void idle_test_run(struct idle_test *ret, const struct dial_target *to, uint32_t pings);
+
+/* ---- loss ------------------------------------------------------------------------------------ */
+
+/*
+ * So many datagrams that a loss of a thousandth is seen, which the peer counts and does not answer,
+ * but for a few. No more are on their way at once than any queue holds, so what is lost was not
+ * lost because of the test, even where a processor is busy.
+ */
+
+/**
+ * loss_test_run() - send datagrams to the peer, and ask it how many have come
+ * @ret:	always set; if that is not known, the reason is in its @why
+ * @to:		the peer, on the overlay
+ * @o:		LOSS
+ *
+ * Takes the time in @o at most, and some seconds more where answers are lost.
+ */
+void loss_test_run(struct loss_test *ret, const struct dial_target *to, const struct order *o);
 
 /* ---- transfers ------------------------------------------------------------------------------- */
 

@@ -25,13 +25,15 @@
 /** Longest line of an order or an answer, bytes. */
 #define ORDER_LINE_MAX (128u << 10)
 
-#define ORDER_NODES_MAX   1024          /* addresses in one order, and names in one */
-#define ORDER_STREAMS_MAX 16            /* of one transfer */
-#define ORDER_PINGS_MAX   1000          /* of one train */
-#define ORDER_MS_MAX      30000         /* of one transfer or all-reduce */
-#define ORDER_BYTES_MAX   (16ull << 30) /* of one transfer */
-#define ORDER_VECTOR_MAX  (1ull << 30)  /* bytes of a vector; see also ALLREDUCE_SURE_MAX */
-#define ORDER_SECONDS_MAX 600           /* of one session */
+#define ORDER_NODES_MAX      1024          /* addresses in one order, and names in one */
+#define ORDER_STREAMS_MAX    16            /* of one transfer */
+#define ORDER_PINGS_MAX      1000          /* of one train */
+#define ORDER_MS_MAX         30000         /* of one transfer or all-reduce */
+#define ORDER_BYTES_MAX      (16ull << 30) /* of one transfer */
+#define ORDER_VECTOR_MAX     (1ull << 30)  /* bytes of a vector; see also ALLREDUCE_SURE_MAX */
+#define ORDER_SECONDS_MAX    600           /* of one session */
+#define ORDER_DATAGRAMS_MAX  100000        /* of one test of loss */
+#define ORDER_PER_SECOND_MAX 50000         /* datagrams of it */
 
 enum order_kind {
     ORDER_NONE,
@@ -41,6 +43,7 @@ enum order_kind {
     ORDER_WARM,      /* ping these members until they answer, so that the tunnels are up */
     ORDER_IDLE_TEST, /* measure reachability, RTT, loss, clock, MTU and MSS to a peer */
     ORDER_BULK,      /* measure throughput to a peer, from it, or both */
+    ORDER_LOSS,      /* count how many of many datagrams to a peer are lost */
     ORDER_HEARD,     /* report how many pings came from each member */
     ORDER_UNDERLAY,  /* open a port outside the overlay for this session */
     ORDER_ALLREDUCE, /* take part in an all-reduce */
@@ -93,10 +96,12 @@ struct order {
     uint32_t seconds;         /* SESSION: how long it lasts at most */
     bool has_proof;           /* SESSION: */
     struct order_proof proof; /* SESSION: for the challenge of this connection */
-    struct ip_addr peer;      /* IDLE_TEST, BULK */
+    struct ip_addr peer;      /* IDLE_TEST, BULK, LOSS */
     uint32_t pings;           /* IDLE_TEST */
+    uint32_t datagrams;       /* LOSS: at most */
+    uint32_t per_second;      /* LOSS: datagrams, at most */
     uint32_t streams;         /* BULK */
-    uint32_t ms;              /* BULK, SINK, SOURCE: how long to send; ALLREDUCE: at most */
+    uint32_t ms;              /* BULK, SINK, SOURCE: how long to send; LOSS, ALLREDUCE: at most */
     uint64_t bytes;           /* BULK, SOURCE: at most; ALLREDUCE: of the vector */
     enum order_direction way; /* BULK */
     bool underlay;            /* BULK: measure outside the overlay; see bulk_run() */
@@ -159,6 +164,7 @@ enum frame_kind {
 struct frame {
     enum frame_kind kind;
     bool counted;         /* the ping belongs to a train, so the receiver counts it */
+    bool is_silent;       /* ping: no pong is wanted; a service of an earlier version sends one */
     uint16_t size;        /* pong: bytes of the IPv4 packet in which the ping came; ping: 0 */
     struct session_id id; /* of the session in which both take part */
     uint32_t seq;         /* of the ping; a pong repeats it */

@@ -65,6 +65,14 @@ static const struct row bulk_rows[] = {
     {.type = ROW_END},
 };
 
+static const struct row loss_test_rows[] = {
+    {ROW(U32, "sent", struct loss_test, sent), .max = COUNT_MAX},
+    {ROW(U32, "heard", struct loss_test, heard), .max = COUNT_MAX},
+    {ROW(U32, "ms", struct loss_test, ms), .max = USEC_MAX / 1000},
+    {ROW(TEXT, "why", struct loss_test, why)},
+    {.type = ROW_END},
+};
+
 static const struct row allreduce_rows[] = {
     {ROW(U64, "elapsedNs", struct allreduce, elapsed), .max = USEC_MAX * 1000ull},
     {ROW(U32, "repeats", struct allreduce, repeats), .max = COUNT_MAX},
@@ -107,6 +115,22 @@ int bulk_decode(struct bulk *ret, const json_t *json, struct err *e)
     struct bulk b = {0};
 
     return take(json, "the bulk result", bulk_rows, &b, ret, sizeof(*ret), e);
+}
+
+json_t *loss_test_encode(const struct loss_test *l)
+{
+    return table_encode(json_object(), loss_test_rows, 0, l);
+}
+
+int loss_test_decode(struct loss_test *ret, const json_t *json, struct err *e)
+{
+    struct loss_test l = {0};
+    int r = take(json, "the result of loss", loss_test_rows, &l, ret, sizeof(*ret), e);
+
+    /* A duplicate, which the network made, was counted as well. */
+    if (r == 0 && ret->heard > ret->sent)
+        ret->heard = ret->sent;
+    return r;
 }
 
 json_t *allreduce_encode(const struct allreduce *rd)

@@ -58,6 +58,14 @@ struct bulk {
     char why[RESULT_WHY_MAX];   /* what failed; "" when nothing did */
 };
 
+/** How many of many datagrams arrived, from the member that measures to its peer. */
+struct loss_test {
+    uint32_t sent;
+    uint32_t heard;           /* how many of these the peer has received; at most @sent */
+    uint32_t ms;              /* for how long they were sent */
+    char why[RESULT_WHY_MAX]; /* why that is not known; "" when it is */
+};
+
 /** One member's part in an all-reduce. */
 struct allreduce {
     nsec_t elapsed;           /* time of one repeat, on average */
@@ -108,6 +116,10 @@ int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e);
 json_t *bulk_encode(const struct bulk *b);
 /** bulk_decode() - as idle_test_decode(). */
 int bulk_decode(struct bulk *ret, const json_t *json, struct err *e);
+/** loss_test_encode() - as JSON: a new reference; NULL for no memory. */
+json_t *loss_test_encode(const struct loss_test *l);
+/** loss_test_decode() - as idle_test_decode(). */
+int loss_test_decode(struct loss_test *ret, const json_t *json, struct err *e);
 /** allreduce_encode() - as JSON: a new reference; NULL for no memory. */
 json_t *allreduce_encode(const struct allreduce *rd);
 /** allreduce_decode() - as idle_test_decode(). */

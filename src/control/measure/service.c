@@ -45,6 +45,9 @@
 #define PINGS_A_TURN   64
 #define PACKET_MAX     65535
 #define IP_UDP_HEADERS 28
+/* Bytes of datagrams that wait to be read, while the processor is busy; the kernel gives as much of
+ * that as it allows. */
+#define DATAGRAMS_WAITING (1 << 20)
 
 /* How long the first order is waited for. A coordinator connects to all members before it gives
  * one. */
@@ -349,7 +352,7 @@ static bool are_members(struct service_connection *c, const struct order *o)
     return true;
 }
 
-/* IDLE_TEST or BULK, with one other member. */
+/* IDLE_TEST, BULK or LOSS, with one other member. */
 static int measure_peer(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
@@ -357,6 +360,7 @@ static int measure_peer(
     struct ip_addr own = own_address(c->service);
     struct service_member member;
     struct idle_test idle;
+    struct loss_test loss;
     struct bulk bulk;
 
     if (ip_addr_equal(&o->peer, &own) || !find_member(c->service, &o->peer, &member))
@@ -364,6 +368,10 @@ static int measure_peer(
     if (o->kind == ORDER_BULK) {
         bulk_run(&bulk, &to, o, &member.underlay);
         return send_answer(c, bulk_encode(&bulk));
+    }
+    if (o->kind == ORDER_LOSS) {
+        loss_test_run(&loss, &to, o);
+        return send_answer(c, loss_test_encode(&loss));
     }
     idle_test_run(&idle, &to, o->pings);
     memcpy(idle.path, member.path, sizeof(idle.path));
@@ -390,6 +398,7 @@ static int carry_out_order(
         return accept_order(c);
     case ORDER_IDLE_TEST:
     case ORDER_BULK:
+    case ORDER_LOSS:
         return measure_peer(c, o, id);
     case ORDER_HEARD:
         return tell_heard(c);
@@ -572,10 +581,13 @@ static int open_inet(const struct service *s, const struct endpoint *ep, int typ
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, ep);
     _cleanup_(closep) int fd = socket(sa.any.sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int waiting = DATAGRAMS_WAITING;
     int one = 1;
 
     if (fd < 0)
         return -errno;
+    if (type == SOCK_DGRAM)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &waiting, sizeof(waiting));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     (void)setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof(one));
     if (!ip_addr_is_none(&ep->addr) && dial_bind_device(fd, s->interface) < 0)
@@ -716,7 +728,9 @@ static void answer_ping(
     struct endpoint from;
 
     if (ping->kind != FRAME_PING || !sockaddr_to_endpoint(sa, &from) ||
-        !session_hear(&s->session, &ping->id, &from.addr, ping->counted, clock_now(), &pong.heard))
+        !session_hear(
+            &s->session, &ping->id, &from.addr, ping->counted, clock_now(), &pong.heard) ||
+        ping->is_silent)
         return;
     pong.kind = FRAME_PONG;
     pong.arrived_at = clock_wall();

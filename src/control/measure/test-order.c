@@ -72,6 +72,21 @@ static void test_bounds(void **state)
         {"{\"op\": \"bulk\", \"peer\": \"10.42.0.3\", \"streams\": 1, \"ms\": 1, "
          "\"bytes\": 1, \"way\": \"sideways\"}",
             "\"way\""},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 100000, "
+         "\"perSecond\": 50000, \"ms\": 30000}",
+            NULL},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 100001, "
+         "\"perSecond\": 1, \"ms\": 1}",
+            "\"datagrams\""},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 1, "
+         "\"perSecond\": 50001, \"ms\": 1}",
+            "\"perSecond\""},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 1, "
+         "\"perSecond\": 0, \"ms\": 1}",
+            "\"perSecond\""},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 1, "
+         "\"perSecond\": 1, \"ms\": 30001}",
+            "\"ms\""},
         {"{\"op\": \"source\", " ID ", \"ms\": 30000, \"bytes\": 17179869184}", NULL},
         {"{\"op\": \"source\", " ID ", \"ms\": 0, \"bytes\": 1}", "\"ms\""},
         {"{\"op\": \"source\", " ID ", \"ms\": 1, \"bytes\": 0}", "\"bytes\""},
@@ -147,6 +162,8 @@ static void test_there_and_back(void **state)
         "\"bytes\": 9000000000, \"way\": \"in\", \"underlay\": true}",
         "{\"op\": \"bulk\", \"peer\": \"10.42.0.3\", \"streams\": 4, \"ms\": 2000, "
         "\"bytes\": 1, \"way\": \"out\"}",
+        "{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 10000, "
+        "\"perSecond\": 2500, \"ms\": 4000}",
         "{\"op\": \"heard\"}",
         "{\"op\": \"underlay\"}",
         "{\"op\": \"allreduce\", \"addresses\": [\"10.42.0.2\", \"10.42.0.3\"], \"rank\": 1, "
@@ -189,6 +206,13 @@ static json_t *bulk_again(const json_t *json, struct err *e)
     return bulk_decode(&b, json, e) == 0 ? bulk_encode(&b) : NULL;
 }
 
+static json_t *loss_again(const json_t *json, struct err *e)
+{
+    struct loss_test l;
+
+    return loss_test_decode(&l, json, e) == 0 ? loss_test_encode(&l) : NULL;
+}
+
 static json_t *allreduce_again(const json_t *json, struct err *e)
 {
     struct allreduce rd;
@@ -219,6 +243,7 @@ static const struct answer {
       "{'out': {'bytes': 1125899906842624, 'bitsPerSecond': 2, 'retransmits': 2147483647}, "
       "'in': {'bytes': 0, 'bitsPerSecond': 3, 'retransmits': 0}, 'via': '10.42.0.3', 'why': ''}",
       ""},
+  loss_answer = {loss_again, "{'sent': 1000000, 'heard': 9990, 'ms': 600000, 'why': ''}", ""},
   allreduce_answer = {allreduce_again,
       "{'elapsedNs': 600000000000, 'repeats': 3, 'correct': true, 'why': ''}", ""},
   facts_answer = {facts_again,
@@ -227,7 +252,7 @@ static const struct answer {
       "'tcpBuffers': [1, 2], 'interface': 'weft0', 'address': '10.42.0.2', 'hostAddress': '::', "
       "'ncclIfname': '', 'ncclFamily': 'AF_INET', 'traffic': 5, 'jobs': 4294967295, "
       "'interfaces': [{'name': 'weft0', 'address': 'fd00::1', 'running': true}]}",
-      ", 'tcpRestarts': true, 'hostname': ''"};
+      ", 'tcpRestarts': true, 'countsLoss': false, 'hostname': ''"};
 
 /* @text with @part, which is in it, made @by; NULL: as it is. Quotes are single. */
 static json_t *make_answer(const char *text, const char *part, const char *by)
@@ -250,7 +275,7 @@ static json_t *make_answer(const char *text, const char *part, const char *by)
 static void test_answers_there_and_back(void **state)
 {
     static const struct answer *const answers[] = {
-        &idle_answer, &bulk_answer, &allreduce_answer, &facts_answer};
+        &idle_answer, &bulk_answer, &loss_answer, &allreduce_answer, &facts_answer};
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
         const struct answer *a = answers[i];
@@ -292,6 +317,9 @@ static void test_answer_bounds(void **state)
         {&bulk_answer, "{'bytes': 0, 'bitsPerSecond': 3, 'retransmits': 0}", "7",
             "\"in\" is not an object"},
         {&bulk_answer, "'bitsPerSecond': 3, ", "", "in: \"bitsPerSecond\" is missing"},
+        {&loss_answer, "1000000", "1000001", "\"sent\" is not a whole number from 0"},
+        {&loss_answer, "'heard': 9990, ", "", "\"heard\" is missing"},
+        {&loss_answer, "600000", "600001", "\"ms\""},
         {&allreduce_answer, "600000000000", "600000000001", "\"elapsedNs\""},
         {&allreduce_answer, "600000000000", "-1", "\"elapsedNs\""},
         {&facts_answer, "'kernel': '6.1', ", "", "versions: \"kernel\" is missing"},

@@ -401,6 +401,9 @@ static void test_only_members_are_measured_and_named(void **state)
         {"{\"op\": \"bulk\", \"peer\": \"127.0.0.3\", \"streams\": 1, \"ms\": 1, \"bytes\": 1, "
          "\"way\": \"out\"}",
             "no other member"},
+        {"{\"op\": \"loss\", \"peer\": \"127.0.0.3\", \"datagrams\": 1, \"perSecond\": 1, "
+         "\"ms\": 1}",
+            "no other member"},
         {"{\"op\": \"warm\", \"addresses\": [\"127.0.0.2\", \"127.0.0.3\"]}",
             "not a member of this network"},
         {"{\"op\": \"allreduce\", \"addresses\": [\"127.0.0.1\", \"127.0.0.3\"], \"rank\": 0, "
@@ -488,6 +491,34 @@ static void test_what_is_not_proven_is_told(void **state)
     assert_int_equal(coordinator_open(&c, members, 2, &hooks, &session, clock_now() + PATIENCE), 0);
     assert_false(coordinator_has(&c, 0));
     assert_string_equal(c.items[1].why, "there is no agent");
+    coordinator_deinit(&c);
+    end(&w);
+}
+
+/* Over loopback all arrive; what the other member says of it is believed. */
+static void test_datagrams_are_counted(void **state)
+{
+    const struct ip_addr members[] = {loopback(1), loopback(2)};
+    struct order o = {.kind = ORDER_LOSS, .datagrams = 1000, .per_second = 20000, .ms = 20000};
+    const struct order *orders[] = {&o, NULL};
+    struct coordinator_hooks hooks;
+    struct loss_test l;
+    struct coordinator c;
+    struct world w;
+
+    begin(&w, 2);
+    o.peer = loopback(2);
+    hooks = hooks_of(&w);
+    assert_int_equal(coordinator_open(&c, members, 2, &hooks, &session, clock_now() + PATIENCE), 0);
+    /* Those of the test before are not counted again. */
+    for (unsigned i = 0; i < 2; i++) {
+        coordinator_ask(&c, orders, clock_now() + PATIENCE);
+        assert_non_null(c.items[0].answer);
+        assert_int_equal(loss_test_decode(&l, c.items[0].answer, NULL), 0);
+        assert_string_equal(l.why, "");
+        assert_int_equal(l.sent, 1000);
+        assert_int_equal(l.heard, 1000);
+    }
     coordinator_deinit(&c);
     end(&w);
 }
@@ -581,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_data_only_within_the_session),
         cmocka_unit_test(test_only_members_are_measured_and_named),
         cmocka_unit_test(test_what_is_not_proven_is_told),
+        cmocka_unit_test(test_datagrams_are_counted),
         cmocka_unit_test(test_a_member_that_is_away_keeps_its_place),
         cmocka_unit_test(test_a_refusal_is_no_answer),
         cmocka_unit_test(test_a_member_that_stops_answering_is_lost),

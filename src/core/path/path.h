@@ -180,7 +180,10 @@ struct path_view {
     struct x25519_public via; /* of the relay: which; none: any */
     unsigned loss_permille;   /* of the chosen pair's last pings */
     nsec_t since;             /* since when the path is used; monotonic */
+    nsec_t died_at;           /* when a direct path died last; monotonic; 0: never */
+    bool is_better;           /* of the relay: it is faster than the direct path, or loses less */
     bool is_alarm;            /* the policy is DIRECT, and it has been relayed for too long */
+    bool is_relay_better;     /* it is relayed, and the direct path that there was is worse */
     char why[PATH_TEXT_MAX];  /* why not direct, and what would change that; "" when it is */
     uint64_t n_frames;        /* sent for this edge */
     uint64_t n_guesses;       /* of them, guesses at ports */

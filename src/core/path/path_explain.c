@@ -125,20 +125,23 @@ static bool why_nats(const struct why *w, char *buf)
     return false;
 }
 
-/* Explains that the other end, which chooses, has not. False unless our last pings were
- * answered. */
+/* The other end, which chooses, has not taken a pair on which our last pings were answered. */
+static bool is_declined(const struct path *pp)
+{
+    for (unsigned i = 0; !pp->nominates && i < pp->pairs.n; i++)
+        if (pp->checks.begun_at != 0 && pp->pairs.items[i].valid_at >= pp->checks.begun_at)
+            return true;
+    return false;
+}
+
 static bool why_declined(const struct why *w, char *buf)
 {
-    const struct path *pp = w->pp;
+    bool is_so = is_declined(w->pp);
 
-    for (unsigned i = 0; !pp->nominates && i < pp->pairs.n; i++)
-        if (pp->checks.begun_at != 0 && pp->pairs.items[i].valid_at >= pp->checks.begun_at) {
-            (void)snprintf(buf, PATH_TEXT_MAX,
-                "the direct path works, but %s finds that the relay is faster or loses less",
-                w->peer);
-            return true;
-        }
-    return false;
+    if (is_so)
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "the direct path works, but %s finds that the relay is faster or loses less", w->peer);
+    return is_so;
 }
 
 /* Explains that packets pass in one direction only: in the last round a frame of the peer came
@@ -190,6 +193,11 @@ static bool is_worse_still(const struct path *pp, nsec_t now)
                 now - pp->pairs.items[i].valid_at < WORSE_KNOWN))
             return true;
     return false;
+}
+
+bool path__relay_is_better(const struct path *pp, nsec_t now)
+{
+    return pp->choice.pair == 0 && (is_worse_still(pp, now) || is_declined(pp));
 }
 
 void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)

@@ -390,8 +390,10 @@ size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t c
 
 /* ---- path_explain.c ---- */
 
-/** path__explain() - why it is not direct, and what would make it so; "" when it is. A clause. */
+/** path__explain() - why it is not direct, and what would make it so; "" when it is. A clause.
+ * path__relay_is_better() - it is relayed, and the direct path works and is worse. */
 void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now);
+bool path__relay_is_better(const struct path *pp, nsec_t now);
 
 /** path__event() - a line for the log; the peer's name and a colon are put before @fmt's words. */
 void path__event(struct path *pp, bool is_warning, const char *fmt, ...)

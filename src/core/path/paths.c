@@ -511,6 +511,8 @@ bool paths_view(
         return false;
     *ret = (struct path_view){.peer = pp->peer,
         .since = pp->choice.since,
+        .died_at = pp->choice.died_at,
+        .is_better = path__relay_is_better(pp, now),
         .n_frames = pp->sending.n_frames,
         .n_guesses = pp->sending.n_guesses};
     path__explain(pp, ret->why, now);
@@ -530,6 +532,7 @@ bool paths_view(
     if (ret->kind == PATH_KIND_RELAY && via.is_stream)
         ret->kind = PATH_KIND_STREAM;
     ret->is_alarm = pp->choice.is_alarm;
+    ret->is_relay_better = pp->choice.is_worse;
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "crypto/aead.h"
+#include "os/clock.h"
 #include "peer/peer.h"
 #include "port/device.h"
 #include "port/port.h"
@@ -54,6 +55,7 @@ static void get_rates(const struct device *d, struct str *out)
 
 static void get_device(struct device *d, struct str *out)
 {
+    uint64_t drops = port_sockets_drops(d->port);
     char hex[X25519_HEX_MAX];
 
     if (d->local.has_key) {
@@ -68,6 +70,8 @@ static void get_device(struct device *d, struct str *out)
         str_addf(out, "listen_errno=%d\n", d->port->sockets.failed);
     if (d->port->sockets.fwmark)
         str_addf(out, "fwmark=%u\n", d->port->sockets.fwmark);
+    if (drops > 0)
+        str_addf(out, "socket_drops=%" PRIu64 "\n", drops);
     if (d->relay.relay)
         str_addf(out, "relay=true\n");
     get_rates(d, out);
@@ -99,7 +103,22 @@ static void get_own_keys(struct peer *peer, struct str *out)
         add_number(out, "peer_rate=", pace_rate(&peer->pace));
 }
 
-static void get_peer(struct device *d, struct peer *peer, struct str *out)
+/* Likewise: an idle network's answer would be twice as long with zeroes. */
+static void get_arrivals(struct peer *peer, nsec_t now, struct str *out)
+{
+    struct arrivals a = peer_arrivals(peer, now);
+
+    if (a.received)
+        add_number(out, "rx_datagrams=", a.received);
+    if (a.lost)
+        add_number(out, "rx_lost=", a.lost);
+    if (a.reordered)
+        add_number(out, "rx_reordered=", a.reordered);
+    if (a.repeated)
+        add_number(out, "rx_repeated=", a.repeated);
+}
+
+static void get_peer(struct device *d, struct peer *peer, nsec_t now, struct str *out)
 {
     struct endpoint ep = peer_copy_path(peer, &peer->path).remote;
     char text[ENDPOINT_TEXT_MAX], hex[X25519_HEX_MAX], block[IP_PREFIX_TEXT_MAX];
@@ -119,17 +138,19 @@ static void get_peer(struct device *d, struct peer *peer, struct str *out)
     add_number(out, "rx_bytes=", atomic_load(&peer->rx_bytes));
     add_number(out, "persistent_keepalive_interval=", peer->keepalive_s);
     get_own_keys(peer, out);
+    get_arrivals(peer, now, out);
     while (allowedips_each(&d->allowed, &peer->allowed, &cursor, &prefix))
         add_line(out, "allowed_ip=", ip_prefix_format(&prefix, block));
 }
 
 void uapi_get(struct device *d, struct str *out)
 {
+    nsec_t now = clock_now();
     struct peer *peer;
 
     get_device(d, out);
     list_foreach(peer, &d->peers, siblings)
-        get_peer(d, peer, out);
+        get_peer(d, peer, now, out);
 }
 
 /* Times that an rx worker took the batch policy. Its counter is called "courtesies": such a worker

@@ -114,7 +114,7 @@ def test_a_one_way_break_is_named(site: Site, name: str) -> None:
                         r"the hub sends by UDP arrives", why)
     else:
         assert "the hub's datagrams arrive, but it does not hear this node" in why
-    assert f"hub: {why}" in node.host.run([node.weft, "status"], quiet=True).out
+    assert f": {why[:400]}" in node.host.run([node.weft, "status"], quiet=True).out
     assert any(why in line for line in node.agent.lines())
     node.reaches(site.nodes["l1"], 10)
     site.lab.nat(way).block_udp(False)

@@ -166,10 +166,12 @@ def test_metrics(site: Site, tmp_path: Path) -> None:
     host = site.nodes["gpu-1"].host
     wait_for(lambda: "weft_probe_rtt_seconds{" in host.run(
         ["cat", file], check=False, quiet=True).out, 20, "the probe's metrics")
+    wait_for(lambda: "weft_agent_peer_loss_ratio{" in metrics(host, "/run/weft/agent.sock"), 20,
+             "the agent to measure its path to a peer")
     network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
-    network["spec"]["budgets"] = [{"bytesPerDay": 10**15}]
+    network["spec"]["budgets"] = [{"bytesPerDay": 1}]  # It is spent, and that is found.
     site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
-    wait_for(lambda: "weft_budget_share{" in hub_metrics(site), 30, "the hub to look at the budget")
+    wait_for(lambda: "weft_finding{" in hub_metrics(site), 90, "the hub to look at the budget")
     text = hub_metrics(site) + metrics(host, "/run/weft/agent.sock") + host.run(
         ["cat", file], quiet=True).out
     probe.stop()

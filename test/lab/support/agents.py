@@ -36,6 +36,7 @@ class AgentNode:
         self.name = host.name
         self.weft = weft
         self.agent: Daemon | None = None
+        self.options: list[str] = []  # of its agent
         self.joined_at = 0.0
         self.has_v6 = host.lab.topology.nodes[host.name].has_v6
 
@@ -45,7 +46,8 @@ class AgentNode:
         self.start(allow)
 
     def start(self, allow: Iterable[str] = ()) -> None:
-        self.agent = self.host.spawn([self.weft, "agent"], name="agent", allow=allow)
+        self.agent = self.host.spawn(
+            [self.weft, "agent", *self.options], name="agent", allow=allow)
         self.agent.wait_line("the hub answers", 20)
         self.joined_at = time.monotonic()
 
@@ -122,13 +124,17 @@ class Site:
         return self.hub.run([self.weft, "token", "new", *words], quiet=True).out.strip()
 
     def join(self, *names: str, words: Mapping[str, list[str]] | None = None,
-             allow: Mapping[str, list[str]] | None = None) -> list[AgentNode]:
+             allow: Mapping[str, list[str]] | None = None,
+             options: Iterable[str] = ()) -> list[AgentNode]:
         """All at the same time, each with words and allowed complaints; gives them in that order.
+
+        `options` are those of all their agents.
         """
         token = self.token("--uses", str(len(names)))
 
         def join(name: str) -> AgentNode:
             node = AgentNode(self.lab.host(name), self.weft)
+            node.options = list(options)
             node.join(token, *(words or {}).get(name, []), allow=(allow or {}).get(name, []))
             return node
 

@@ -44,6 +44,7 @@ ANSWERS = {
     "PUT /v1/jobs/{job}/rendezvous": "api/job",
     "DELETE /v1/jobs/{job}/rendezvous": None,
     "POST /v1/jobs/{job}/nccl": None,
+    "PUT /v1/jobs/{job}/samples": None,
     "GET /v1/networks": "network-ls",
     "POST /v1/networks": "network-add",
     "DELETE /v1/networks/{network}": None,
@@ -53,6 +54,7 @@ ANSWERS = {
     "GET /v1/networks/{network}/nodes": "nodes",
     "POST /v1/networks/{network}/nodes": "api/snapshot",
     "GET /v1/networks/{network}/jobs": "jobs",
+    "GET /v1/networks/{network}/targets": "api/targets",
     "GET /v1/networks/{network}/traffic": "api/traffic",
     "GET /v1/networks/{network}/page": None,
     "DELETE /v1/networks/{network}/nodes/{name}": None,
@@ -64,6 +66,7 @@ ANSWERS = {
     "DELETE /v1/networks/{network}/objects/{kind}/{name}": None,
     "GET /v1/networks/{network}/edges": "api/edge-list",
     "GET /v1/networks/{network}/events": "api/event-list",
+    "GET /v1/networks/{network}/findings": "api/finding-list",
     "GET /v1/networks/{network}/snapshots/{name}": "api/snapshot",
     "GET /v1/admin-tokens": "admin-ls",
     "POST /v1/admin-tokens": "admin-new",
@@ -178,7 +181,7 @@ def schema_of(argv: Sequence[object]) -> tuple[str, list[str]] | None:
     if place is None or "/compat/" in words[place]:  # a program of the last release, see compat
         return None
     words = words[place + 1:]
-    if words[:1] == ["get"] and {"edges", "events"} & set(words) and not wants_json(words):
+    if words[:1] == ["get"] and {"edges", "events", "findings"} & set(words) and not wants_json(words):
         return None
     if "--help" in words or not (wants_json(words) or set(words[:1]) & ALWAYS_JSON):
         return None

@@ -137,6 +137,7 @@ struct hub_transport_view {
 /** The state of a stream. */
 struct hub_stream_status {
     bool is_open;                 /* connected, and admitted by the hub */
+    bool is_refused;              /* the last try was answered, and refused */
     char to[TOKEN_API_MAX + 1];   /* the address that was last asked */
     char through[PROXY_TEXT_MAX]; /* the proxy's name; "": none */
     char passed_over[256];        /* the proxy's name and why it failed; "": it is used, or none */

@@ -61,6 +61,7 @@ enum api_access {
     API_ACCESS_PUBLIC = 1,  /* anybody, over TLS */
     API_ACCESS_OVERLAY = 2, /* a member, over the network's interface */
     API_ACCESS_ADMIN = 4,   /* root's unix socket, or TLS with the admin token */
+    API_ACCESS_METRICS = 8, /* anybody who reaches the address for figures, over plain HTTP */
 };
 
 /** Most variable parts of a path. */
@@ -163,8 +164,8 @@ const struct route *route_find(const struct route *table, const char *method, co
  *		    and network
  * @rq:	its access, caller and parameters are looked at
  * @rs:	when not: 401 without a valid admin token; 403 for another access, too low a role or
- *		another network; 429 after too many failures. Each has a sentence that says what
- *		is needed
+ *		another network; 404 where only figures are; 429 after too many failures. Each has a
+ *		sentence that says what is needed
  *
  * Return: false when @rs has the answer already.
  */
@@ -201,7 +202,8 @@ struct origin {
  * origin_check() - is the request one for this listener?
  *
  * The public API takes any: what counts there is a secret in the request. On the overlay "Host" is
- * the listener's own address, with or without a port; on a unix socket a name without a dot.
+ * the listener's own address, with or without a port; on a unix socket a name without a dot; where
+ * figures are any address, a name without a dot, or one in .weft, which no stranger can own.
  *
  * Return: 0; or -EPERM with words.
  */

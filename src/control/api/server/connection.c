@@ -20,6 +20,7 @@
 #include "api/server/stream.h"
 #include "api/server/tls_front.h"
 #include "base/secret.h"
+#include "net/socket/tcp.h"
 #include "os/clock.h"
 
 /* ---- the early end of a connection, of one that takes too long above all --------------------- */
@@ -211,6 +212,13 @@ static void check_stream(struct stream *st)
         server__cut(c);
 }
 
+static bool is_answered(struct stream *st, nsec_t within)
+{
+    const struct server__connection *c = st->server_ctx;
+
+    return tcp_is_answered(c->fd, within);
+}
+
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 /* The answer is @st; NULL: no memory. */
@@ -227,6 +235,7 @@ static struct MHD_Response *make_stream(struct server__connection *c, struct str
     st->server_ctx = c;
     st->wake = wake_stream;
     st->check = check_stream;
+    st->is_answered = is_answered;
     (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
     /* Only members are thousands, and what they are told of one another is no secret among them.
      * Where there is a secret, the length of packed text can betray it. */
@@ -473,6 +482,7 @@ void server__connection_free(struct server__connection *c)
     if (c->stream) {
         c->stream->wake = NULL;
         c->stream->check = NULL;
+        c->stream->is_answered = NULL;
         c->stream->on_closed(c->stream);
     }
     if (c->body)

@@ -83,6 +83,16 @@ int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
 
 /**
+ * server_listen_metrics() - the calls for API_ACCESS_METRICS, over plain HTTP, to anybody who
+ * reaches @at: 16 connections at once, 4 of them from one address
+ * @at, @ret_port:	as above
+ *
+ * Return: 0 or negative errno with words; -EADDRNOTAVAIL: this machine does not have the address.
+ */
+int server_listen_metrics(
+    struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
+
+/**
  * server_listen_unix() - the admin API at a unix socket
  * @role:	the role of those who ask through it. ROLE_ADMIN: the socket is for root alone;
  *		another one: it is a second socket, for the members of this process' group

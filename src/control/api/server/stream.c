@@ -317,6 +317,11 @@ void stream_check(struct stream *s)
         s->check(s);
 }
 
+bool stream_is_answered(struct stream *s, nsec_t within)
+{
+    return !s->is_answered || s->is_answered(s, within);
+}
+
 /* The first line is out. */
 static void end_line(struct stream *s)
 {

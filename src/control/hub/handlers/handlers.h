@@ -79,12 +79,12 @@ typedef void handler_fn(void *ctx, const struct request *rq, struct response *rs
 handler_fn handlers_health, handlers_enrol, handlers_leave_public, handlers_stream;
 
 /* handlers_member.c */
-handler_fn handlers_watch, handlers_edges, handlers_events, handlers_report, handlers_heard,
-    handlers_leave, handlers_wg;
+handler_fn handlers_watch, handlers_edges, handlers_events, handlers_findings, handlers_report,
+    handlers_heard, handlers_leave, handlers_wg;
 
 /* handlers_jobs.c */
 handler_fn handlers_jobs_join, handlers_jobs_list, handlers_network_jobs, handlers_jobs_get,
-    handlers_jobs_nccl, handlers_jobs_presence, handlers_jobs_end;
+    handlers_jobs_nccl, handlers_jobs_presence, handlers_jobs_samples, handlers_jobs_end;
 
 /* handlers_move.c */
 handler_fn handlers_move_get, handlers_move_put;
@@ -92,7 +92,7 @@ handler_fn handlers_move_get, handlers_move_put;
 /* handlers_admin.c */
 handler_fn handlers_networks_list, handlers_networks_add, handlers_networks_remove,
     handlers_tokens_add, handlers_nodes_list, handlers_nodes_add, handlers_nodes_remove,
-    handlers_snapshot, handlers_metrics;
+    handlers_snapshot, handlers_metrics, handlers_targets;
 
 /* handlers_access.c */
 handler_fn handlers_admins_list, handlers_admins_add, handlers_admins_remove,

@@ -249,7 +249,7 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     struct overlay_facts facts = {0};
     bool known = overlay_read_facts(node, now, &facts);
     bool heard = known && facts.handshake_at > 0;
-    bool fresh = heard && presence_has_session(&facts, now);
+    bool is_there = (heard && presence_has_session(&facts, now)) || watch_is_open(node);
     /* Another hub is heard by what it writes into the store. */
     bool is_hub = node->spec.hub && owners_is_alive(h->owners, node->spec.meta.name, now);
     /* Of several hubs one serves the network's jobs. */
@@ -260,7 +260,7 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
             json_boolean(is_hub && strcmp(owner->record.hub, node->spec.meta.name) == 0));
     (void)json_object_update_new(json,
         json_pack("{s:I, s:b, s:o*, s:o*}", "alarms", (json_int_t)node->reported->counts.alarms,
-            "reachable", is_hub || fresh || watch_is_open(node), "copies",
+            "reachable", is_hub || (is_there && !node->reported->is_down), "copies",
             copies_are_there(&node->reported->copies)
                 ? copies_encode(&node->reported->copies, clock_wall_s())
                 : NULL,
@@ -296,6 +296,33 @@ void handlers_nodes_list(void *ctx, const struct request *rq, struct response *r
 
     if (net)
         response_json(rs, 200, handlers_nodes(h, net, rq->now));
+}
+
+/*
+ * As Prometheus' discovery by HTTP takes it (http_sd_config): the nodes whose agents answer it at
+ * their overlay addresses. One whose agent is silent stays, so that Prometheus tells of it.
+ */
+void handlers_targets(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+    json_t *list = net ? json_array() : NULL;
+
+    for (size_t i = 0; list && i < net->nodes.n; i++) {
+        const struct model_node *node = model_node_at(net, i);
+        const struct node *spec = &node->spec;
+        const struct endpoint at = {
+            .addr = spec->address4, .port = node->reported->heard.report.metrics_port};
+        char text[ENDPOINT_TEXT_MAX];
+
+        if (at.port != 0)
+            (void)json_array_append_new(
+                list, json_pack("{s:[s], s:{s:s, s:s, s:s*}}", "targets",
+                          endpoint_format(&at, text), "labels", "node", spec->meta.name, "network",
+                          net->spec.meta.name, "island", spec->island[0] ? spec->island : NULL));
+    }
+    if (net)
+        response_json(rs, 200, list);
 }
 
 static void on_node_added(void *ctx, int r, const struct model_node *node, const struct err *e)

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "health/job_sample.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
 #include "hub/jobs/job.h"
@@ -350,14 +351,56 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
         (void)job_members_hear_late(&job->members, node->spec.meta.name, said.run,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
     }
-    if (said.ended)
+    if (said.ended) {
         job_runs_note(job, rq->now);
+        jobs_end_samples(job, node->spec.meta.name);
+    }
     /* Each command of the job asks every few seconds. */
     json = jobs_json(job, true);
     if (json && members)
         (void)json_object_set_new(
             json, "presence", job_members_presence(members, node->spec.meta.name, rq->now));
     response_json(rs, 200, json);
+}
+
+/* Whose addresses a sample names; only those of members that may be in the run count. */
+static void name_peers(
+    struct job_sample *s, const struct model_network *net, const struct job_members *members)
+{
+    for (unsigned i = 0; i < s->n_peers; i++) {
+        const struct model_node *peer = model_find_address(net, &s->peers[i].address);
+
+        if (peer && !peer->spec.hub && job_members_may_be(members, peer->spec.meta.name))
+            (void)snprintf(s->peers[i].node, sizeof(s->peers[i].node), "%.*s", NAME_MAX_LEN,
+                peer->spec.meta.name);
+    }
+}
+
+void handlers_jobs_samples(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct model_node *node;
+    struct job *job = find_job(ctx, rq, rs, &node);
+    _cleanup_(freep) struct job_sample *s = job ? calloc(1, sizeof(*s)) : NULL;
+    struct err e = ERR_NULL;
+
+    if (!job)
+        return;
+    if (!s) {
+        response_refuse(rs, 500, "no memory for a job's sample");
+        return;
+    }
+    if (job_sample_decode(s, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    if (!job_is_run(job, s->run) || !job_members_may_be(&job->members, node->spec.meta.name)) {
+        response_refuse(rs, 409, "node \"%s\" is in no run \"%s\" of the job \"%s\"",
+            node->spec.meta.name, s->run, rq->params[0]);
+        return;
+    }
+    name_peers(s, node->net, &job->members);
+    jobs_take_sample(job, node->spec.meta.name, s, rq->now);
+    response_empty(rs);
 }
 
 static void end(struct reply *l, const struct request *rq, struct response *rs)
@@ -374,6 +417,7 @@ static void end(struct reply *l, const struct request *rq, struct response *rs)
         response_refuse(rs, 404, "network \"%s\" has no job \"%s\"", call->network, call->job);
         return;
     }
+    jobs_end_samples(job, call->member);
     /* The member's command may just have said that it has ended. */
     r = job_runs_await(job, on_job_saved, l, &e);
     if (r != 0) {

@@ -670,6 +670,16 @@ void handlers_events(void *ctx, const struct request *rq, struct response *rs)
                 "{s:o}", "events", edge_events_encode(&h->reports->events, net->spec.meta.name)));
 }
 
+void handlers_findings(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+
+    if (net)
+        response_json(rs, 200,
+            findings_encode(health_of(&h->reports->health, net->spec.meta.name), clock_wall_s()));
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static void forget_object(struct reply *l)

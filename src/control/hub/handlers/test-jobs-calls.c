@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "health/finding.h"
 #include "hub/jobs/jobs.h"
 #include "hub/owner/owners.h"
 #include "os/clock.h"
@@ -382,6 +383,55 @@ static void test_what_nccl_took(void **state)
     ask("a", "POST", "/v1/jobs/other/nccl", NCCL_OF("other.1"), 404, "has no job");
 }
 
+/* ---- samples ----------------------------------------------------------------------------------
+ */
+
+#define SAMPLES "/v1/jobs/train/samples"
+#define NONE    "\"waitingThousandths\":0}"
+#define SAMPLE_WITH(run, stopped, peers, more)                                                     \
+    "{\"run\":\"" run "\",\"milliseconds\":3000,\"processes\":{\"count\":3,\"stopped\":" stopped   \
+    ",\"stoppedMilliseconds\":2500,\"cpuThousandths\":0,\"kernelThousandths\":0,"                  \
+    "\"runningThousandths\":0," NONE ",\"peers\":[" peers "]" more "}"
+#define SAMPLE_OF(run, stopped, peers) SAMPLE_WITH(run, stopped, peers, "")
+
+static void test_what_holds_up_a_job(void **state)
+{
+    join("a", "{}", 200, NULL);
+    join("b", "{}", 200, NULL);
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"heldUpBy\":[]");
+    ask("a", "PUT", SAMPLES, SAMPLE_OF("train.1", "0", ""), 204, NULL);
+    ask_without("a", "/v1/jobs", "\"step\"");
+    ask("b", "PUT", SAMPLES,
+        SAMPLE_WITH("train.1", "1", "",
+            ",\"progress\":{\"ranks\":1,\"step\":120,\"steps\":6,\"commMilliseconds\":0}"),
+        204, NULL);
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"step\":120,\"stepsPerSecond\":2.0");
+    jobs_tick(hub.hub->jobs, clock_now() + ahead);
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"subject\":\"train/b\"");
+    ask_admin("/v1/networks/default/jobs", 200, "\"code\":\"WEFT-RANK-004\"");
+    assert_int_equal(jobs_findings(&sample_hub_network(&hub)->served->jobs)->n, 1);
+    /* What asks often is told in brief. */
+    tell("a", "train.1", false, 200, NULL);
+    assert_null(
+        strstr(said(jobs_json(jobs_find(&sample_hub_network(&hub)->served->jobs, "train"), true)),
+            "heldUpBy"));
+    /* It has ended, and is not to be missed. */
+    tell("b", "train.1", true, 200, NULL);
+    jobs_tick(hub.hub->jobs, clock_now() + ahead);
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"heldUpBy\":[]");
+}
+
+static void test_samples_that_are_refused(void **state)
+{
+    join("a", "{}", 200, NULL);
+    ask("a", "PUT", SAMPLES, SAMPLE_OF("train.2", "0", ""), 409, "is in no run \\\"train.2\\\"");
+    ask("b", "PUT", SAMPLES, SAMPLE_OF("train.1", "0", ""), 409, "\\\"b\\\" is in no run");
+    ask("a", "PUT", SAMPLES, "{\"run\":\"train.1\"}", 400, "milliseconds");
+    ask("a", "PUT", SAMPLES, SAMPLE_OF("train.1", "0", "{\"address\":\"x\"}"), 400,
+        "no IP address");
+    ask("a", "PUT", "/v1/jobs/other/samples", SAMPLE_OF("other.1", "0", ""), 404, "has no job");
+}
+
 /* ---- commands ---------------------------------------------------------------------------------
  */
 
@@ -471,6 +521,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_stored_of_members, begin, end),
         cmocka_unit_test_setup_teardown(test_runs_have_a_pace, begin, end),
         cmocka_unit_test_setup_teardown(test_what_nccl_took, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_holds_up_a_job, begin, end),
+        cmocka_unit_test_setup_teardown(test_samples_that_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_is_there, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_keeps_the_run, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_of_a_former_run, begin, end),

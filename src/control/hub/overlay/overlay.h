@@ -130,6 +130,10 @@ struct overlay_facts {
 /** overlay_read_facts() - what is known of @node; false: nothing is. */
 bool overlay_read_facts(const struct model_node *node, nsec_t now, struct overlay_facts *ret);
 
+/** overlay_read_handshake() - when its last handshake with the hub was, monotonic; 0: never. False:
+ * nothing is known. It costs less than all facts. */
+bool overlay_read_handshake(const struct model_node *node, nsec_t *ret_at);
+
 /** overlay_find_heard() - has a STUN request of that id come by UDP of late? From where, and when?
  */
 bool overlay_find_heard(

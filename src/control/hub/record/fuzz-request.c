@@ -29,6 +29,7 @@ static void check_report(const json_t *json)
     assert(!a.report.candidates == !b.report.candidates);
     assert(a.report.edges.n >= b.report.edges.n);
     assert(strcmp(a.report.hostname, b.report.hostname) == 0);
+    assert(a.report.metrics_port == b.report.metrics_port);
     free(text);
     report_record_deinit(&a);
     report_record_deinit(&b);

@@ -360,6 +360,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     fields_text(&f, "version", FIELDS_OPTIONAL, 0, sizeof(rp->version), rp->version);
     fields_name(&f, "hostname", FIELDS_OPTIONAL, rp->hostname);
     subnets_decode(&f, "routes", &rp->routes);
+    fields_int(&f, "metricsPort", FIELDS_OPTIONAL, 1, UINT16_MAX, &rp->metrics_port);
     rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);
     rp->paths = read_text(&f, "paths", paths, REQUEST_PATHS_MAX);
     check_aead(&f, aead);
@@ -461,6 +462,7 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
         fields_bool(&f, "begins", FIELDS_OPTIONAL, &rp.begins);
         fields_bool(&f, "ends", FIELDS_OPTIONAL, &rp.ends);
     }
+    fields_int(&f, "everySeconds", FIELDS_OPTIONAL, 1, REQUEST_EVERY_MAX, &rp.every_seconds);
     if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
             node      ? "node"

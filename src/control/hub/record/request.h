@@ -80,6 +80,7 @@ json_t *hub_places_encode(const struct hub_places *places);
 #define REQUEST_TTL_MAX     (366 * 86400)
 #define REQUEST_TTL_DEFAULT 3600
 #define REQUEST_USES_MAX    1000000
+#define REQUEST_EVERY_MAX   3600
 
 /** POST /v1/enrol; and POST /v1/networks/NET/nodes, which has no more than a key, a name, labels
  * and routes */
@@ -163,12 +164,15 @@ struct report {
     char *aead;            /* owns; an object of MB/s by cipher */
     char *fabric;          /* owns; an object: node_status.h */
     struct subnets routes; /* that it asks for; what it has is the hub's word */
+    uint16_t metrics_port; /* where its agent has figures for Prometheus, at its overlay address; 0:
+                              nowhere */
 
     char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */
     bool has_applied;                  /* the agent says what it has applied: the next two */
     uint64_t applied;                  /* the revision; 0: none yet */
     char *error;                       /* owns; why its last pass failed; NULL: it did not */
-    bool has_edges;                    /* something is said about edges */
+    uint32_t every_seconds; /* of a probe: a report comes at least so often; 0: it does not say */
+    bool has_edges;         /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
     bool has_traffic;        /* something is said about what the node has moved */
     struct traffic traffic;  /* owns; hub/traffic/ keeps it */

@@ -546,6 +546,10 @@ static json_t *ready_condition(const struct model_node *node)
         status = "Unknown";
         reason = "Stock";
         text = "a WireGuard without an agent reports nothing";
+    } else if (node->reported->is_down) {
+        status = "False";
+        reason = "Down";
+        text = "its machine is down, or cut off";
     } else if (node->reported->was_silent) {
         status = "False";
         reason = "Silent";

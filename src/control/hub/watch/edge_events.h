@@ -13,7 +13,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "mesh/object/edge_status.h"
+#include "health/pair.h"
 #include "store/keys.h"
 
 enum edge_event_kind {
@@ -34,6 +34,8 @@ enum edge_event_kind {
     EDGE_EVENT_STORE_AGAIN,  /* it does again */
     EDGE_EVENT_COPIED,       /* another machine runs as the same node */
     EDGE_EVENT_COPIED_NO_MORE,
+    EDGE_EVENT_FOUND, /* something is found of which there is no event of its own (finding.h) */
+    EDGE_EVENT_GONE,  /* it is over */
     EDGE_EVENT_N,
 };
 
@@ -49,7 +51,8 @@ struct edge_event {
     int64_t at;          /* s since 1970 */
     const char *network; /* its name */
     const char *object;  /* the edge's name; the node's whose agent it is about; or that of the job
-                            or network whose budget it is; or the hub's */
+                            or network whose budget it is; or the hub's; or a finding's subject */
+    const char *code;    /* of the finding, a constant; NULL: it is none */
     const char *text;    /* a clause */
 };
 

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "health/node.h"
+
+/* How long a WireGuard session lives without a new handshake, and by how much the hub's note that
+ * a node was seen may be late. */
+#define HANDSHAKE_LIFE_S 180
+#define SEEN_SLACK_S     20
+
 /* Most edges that one list of edge_view_list() names. */
 #define EDGE_VIEW_LIST_MAX 10000
 
@@ -131,26 +138,6 @@ int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bo
 
 /* ---- how they are --------------------------------------------------------------------------- */
 
-static struct edge_end_facts facts_of(
-    const struct model_node *node, const struct model_node *peer, int64_t wall_s)
-{
-    const struct report_record *heard = &node->reported->heard;
-    const struct edge_part *said = edge_parts_find(&heard->report.edges, name_of(peer));
-    const struct edge_part *probed = edge_parts_find(&heard->probed, name_of(peer));
-
-    return (struct edge_end_facts){.node = name_of(node),
-        .key = &node->spec.key,
-        .said = said ? &said->said : NULL,
-        .probed = probed ? &probed->probed : NULL,
-        .error = heard->report.error,
-        .silent_for = node->reported->reported_at == 0       ? -1
-                      : wall_s > node->reported->reported_at ? wall_s - node->reported->reported_at
-                                                             : 0,
-        .has_agent = has_agent(node),
-        .tells_applied = heard->report.has_applied,
-        .applied = heard->report.applied};
-}
-
 static const struct mesh_edge *spec_of(const struct edge_pair *pair)
 {
     const struct model_edge *edge =
@@ -159,14 +146,101 @@ static const struct mesh_edge *spec_of(const struct edge_pair *pair)
     return edge ? &edge->spec : NULL;
 }
 
-static enum edge_state assess(
-    const struct edge_pair *pair, int64_t wall_s, char why[static EDGE_WHY_MAX])
+/* Without an agent it need not be there: what it is asked for may find it switched off. */
+static bool is_away(const struct model_node *node, int64_t wall_s)
 {
-    struct edge_end_facts ends[2] = {facts_of(pair->nodes[0], pair->nodes[1], wall_s),
-        facts_of(pair->nodes[1], pair->nodes[0], wall_s)};
+    return node->spec.stock &&
+           wall_s - node->reported->heard.last_seen_at >= HANDSHAKE_LIFE_S + SEEN_SLACK_S;
+}
 
-    return edge_assess(
-        spec_of(pair), pair->nodes[0]->net->spec.topology == TOPOLOGY_HUB, ends, why);
+/* When its machine was known to be there. Of a node that another hub serves, nobody here can tell.
+ */
+static int64_t there_at(const struct model_node *node)
+{
+    bool is_elsewhere =
+        store_is_shared(node->net->model->store) && list_is_empty(&node->watched->watches);
+
+    return is_elsewhere ? PAIR_ALWAYS_THERE : node->reported->there_at;
+}
+
+/* Since when a part says what it says. One that is kept from an earlier run of the hub is older than
+ * all that was heard in this one. */
+static int64_t since_of(const struct edge_part *part)
+{
+    return part && part->since != 0 ? part->since : 1;
+}
+
+static struct pair_end end_of(
+    const struct model_node *node, const struct model_node *peer, int64_t wall_s)
+{
+    const struct report_record *heard = &node->reported->heard;
+    const struct edge_part *said = edge_parts_find(&heard->report.edges, name_of(peer));
+    const struct edge_part *probed =
+        node->reported->is_probe_silent ? NULL : edge_parts_find(&heard->probed, name_of(peer));
+
+    return (struct pair_end){.node = name_of(node),
+        .key = &node->spec.key,
+        .said = said ? &said->said : NULL,
+        .said_at = since_of(said),
+        .probed = probed ? &probed->probed : NULL,
+        .probed_at = since_of(probed),
+        .error = heard->report.error,
+        .silent_for = node->reported->reported_at == 0       ? -1
+                      : wall_s > node->reported->reported_at ? wall_s - node->reported->reported_at
+                                                             : 0,
+        .there_at = there_at(node),
+        .has_agent = has_agent(node),
+        .tells_applied = heard->report.has_applied,
+        .applied = heard->report.applied,
+        .is_down = node->reported->is_down,
+        .is_away = is_away(node, wall_s)};
+}
+
+void edge_view_facts(const struct edge_pair *pair, int64_t wall_s, struct pair_facts *ret)
+{
+    const struct model_node *a = pair->nodes[0];
+    const struct model_node *b = pair->nodes[1];
+
+    *ret = (struct pair_facts){.spec = spec_of(pair),
+        .wants_relay = a->net->spec.topology == TOPOLOGY_HUB,
+        .ends = {end_of(a, b, wall_s), end_of(b, a, wall_s)}};
+}
+
+static void assess(const struct edge_pair *pair, int64_t wall_s, struct pair_verdict *ret)
+{
+    struct pair_facts facts;
+
+    edge_view_facts(pair, wall_s, &facts);
+    pair_assess(&facts, ret);
+}
+
+/* What a part says that is true no more, since who said it is not heard, or whom it is about is
+ * down. */
+static struct edge_probed current_of(
+    const struct edge_probed *p, const struct model_node *node, const struct model_node *peer)
+{
+    struct edge_probed ret = *p;
+
+    if (node->reported->is_down || node->reported->is_probe_silent)
+        return (struct edge_probed){.endpoint = p->endpoint};
+    if (!peer->reported->is_down)
+        return ret;
+    if (ret.tunnel == EDGE_REACH_REACHED)
+        ret.tunnel = EDGE_REACH_UNKNOWN;
+    if (ret.underlay == EDGE_REACH_REACHED)
+        ret.underlay = EDGE_REACH_UNKNOWN;
+    ret.is_heard = false;
+    ret.rtt_us = ret.underlay_rtt_us = 0;
+    return ret;
+}
+
+static bool is_stale(const struct model_node *node, enum edge_owner owner, int64_t wall_s)
+{
+    const struct reported_node *r = node->reported;
+
+    if (owner == EDGE_OWNER_PROBE)
+        return r->is_down || r->is_probe_silent;
+    return r->is_down || (has_agent(node) && wall_s - r->reported_at >= EDGE_SILENT_AFTER);
 }
 
 static void add_part(json_t *status, const struct model_node *node, const struct model_node *peer,
@@ -181,7 +255,17 @@ static void add_part(json_t *status, const struct model_node *node, const struct
 
     if (!part && !(is_agent && rp->has_applied))
         return;
-    json = part ? edge_part_encode(part, owner, wall_s) : json_object();
+    if (!part) {
+        json = json_object();
+    } else if (is_agent) {
+        json = edge_part_encode(part, owner, wall_s);
+    } else {
+        struct edge_probed probed = current_of(&part->probed, node, peer);
+
+        json = edge_probed_encode(&probed);
+    }
+    if (is_stale(node, owner, wall_s))
+        (void)json_object_set_new(json, "stale", json_true());
     /* What holds for all its edges; each edge shows it. */
     if (is_agent && rp->has_applied)
         (void)json_object_set_new(json, "applied",
@@ -195,15 +279,14 @@ static void add_part(json_t *status, const struct model_node *node, const struct
 json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
 {
     json_t *status = json_object();
-    char why[EDGE_WHY_MAX];
-    enum edge_state state;
+    struct pair_verdict verdict;
 
     for (unsigned i = 0; i < 2; i++)
         for (unsigned o = 0; o < EDGE_OWNER_N; o++)
             add_part(status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, wall_s);
-    state = assess(pair, wall_s, why);
-    (void)json_object_set_new(
-        status, "hub", json_pack("{s:s, s:s}", "state", edge_state_names[state], "why", why));
+    assess(pair, wall_s, &verdict);
+    (void)json_object_set_new(status, "hub",
+        json_pack("{s:s, s:s}", "state", edge_state_names[verdict.state], "why", verdict.why));
     return status;
 }
 
@@ -247,16 +330,18 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
             const char *a = name_of(pair->nodes[0]);
             const char *b = name_of(pair->nodes[1]);
             char name[OBJECT_NAME_MAX + 1];
-            char why[EDGE_WHY_MAX];
-            enum edge_state state = assess(pair, wall_s, why);
-            bool is_trouble = state > EDGE_STATE_OFF && state <= EDGE_STATE_NONE;
+            struct pair_verdict verdict;
+            bool is_trouble;
 
-            counts[state] += round == 0;
+            assess(pair, wall_s, &verdict);
+            is_trouble =
+                verdict.state > EDGE_STATE_OFF && verdict.state <= EDGE_STATE_NONE;
+            counts[verdict.state] += round == 0;
             if (is_trouble == (round == 0) && json_array_size(rows) < EDGE_VIEW_LIST_MAX)
                 (void)json_array_append_new(rows,
                     json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name),
-                        "nodes", a, b, "state", edge_state_names[state], "why", why, "trouble",
-                        (int)is_trouble, "status", edge_view_status(pair, wall_s)));
+                        "nodes", a, b, "state", edge_state_names[verdict.state], "why",
+                        verdict.why, "trouble", (int)is_trouble, "status", edge_view_status(pair, wall_s)));
         }
     for (unsigned s = 0; s < EDGE_STATE_N; s++)
         if (counts[s] > 0)

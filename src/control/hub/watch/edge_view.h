@@ -2,7 +2,8 @@
  * edge_view.h - a network's edges as the hub knows them: both ends' parts, and the state.
  *
  * This joins what agents and probes report (reports.h) with the MeshEdge objects of the model. It
- * does so each time somebody reads the edges, and keeps nothing.
+ * does so each time somebody reads the edges, and keeps nothing. What a probe said that is silent,
+ * or whose machine is down, is not shown, nor what is said to reach a machine that is down.
  *
  * Threads: the hub's loop only.
  */
@@ -13,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "health/pair.h"
 #include "hub/model/model.h"
 
 /** A pair of nodes, in byte order of their names. Borrowed. */
@@ -43,6 +45,9 @@ void edge_pairs_deinit(struct edge_pairs *p);
  * Return: 0 or -ENOMEM.
  */
 int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bool and_implied);
+
+/** edge_view_facts() - all that is known of the pair; lent until something is reported. */
+void edge_view_facts(const struct edge_pair *pair, int64_t wall_s, struct pair_facts *ret);
 
 /** edge_view_status() - the `status` of a MeshEdge: all parts, the hub's too; NULL: none is known.
  */

@@ -14,7 +14,7 @@
 #include "os/log.h"
 #include "store/store.h"
 
-/* How often the hub looks for agents that have stopped reporting. */
+/* How often the parts are counted. */
 #define REPORTS_LOOK (10 * NSEC_PER_SEC)
 
 /* By how much the clock has to run differently to have been set. */
@@ -27,6 +27,13 @@ void reports_init(struct reports *s, struct model *model)
 {
     *s = (struct reports){.model = model};
     list_init(&s->unsaved);
+    health_init(&s->health, model, &s->events);
+}
+
+void reports_deinit(struct reports *s)
+{
+    edge_events_deinit(&s->events);
+    health_deinit(&s->health);
 }
 
 static void mark_unsaved(struct reports *s, const struct model_node *node)
@@ -68,6 +75,7 @@ static void take_node(struct report *held, struct report *given)
     replace(&held->aead, &given->aead);
     replace(&held->fabric, &given->fabric);
     held->routes = given->routes;
+    held->metrics_port = given->metrics_port;
     held->machine = given->machine;
 }
 
@@ -162,15 +170,16 @@ static bool wants_direct(const struct model_node *node, const char *peer)
         edge ? &edge->spec : NULL, node->net->spec.topology == TOPOLOGY_HUB);
 }
 
-/* Takes @part. True: something is different from before. */
-static bool take_part(struct reports *s, const struct model_node *node, struct edge_parts *held,
-    struct edge_part *part, int64_t at)
+/* Takes @part, of the edge to @peer. True: something is different from before. */
+static bool take_part(struct reports *s, const struct model_node *node,
+    const struct model_node *peer, struct edge_parts *held, struct edge_part *part, int64_t at)
 {
     static const struct edge_said nothing_said = EDGE_SAID_NULL;
     static const struct edge_probed nothing_probed = {.rtt_us = 0};
     const struct edge_part *before = edge_parts_find(held, part->peer);
     bool is_agent = held->owner == EDGE_OWNER_AGENT;
     bool is_other = !before;
+    bool is_heard_otherwise = false;
 
     if (is_agent) {
         const struct edge_said *a = before ? &before->said : &nothing_said;
@@ -179,23 +188,29 @@ static bool take_part(struct reports *s, const struct model_node *node, struct e
         /* The hub remembers since when an edge is not direct any more, because an agent that has
          * just started does not know it. */
         b->fell_at = is_direct(a->path) ? at : a->fell_at;
-        if (is_direct(b->path) || b->path == PATH_KIND_N || !wants_direct(node, part->peer))
+        if (is_direct(b->path) || b->path == PATH_KIND_N || b->is_relay_better ||
+            !wants_direct(node, part->peer))
             b->fell_at = 0;
         tell_said(s, node, part->peer, a, b, at);
-        /* Its handshake may be at another time. */
-        is_other |= a->path != b->path || a->is_alarm != b->is_alarm ||
-                    !report_is_same_text(a->error, b->error) ||
-                    !endpoint_equal(&a->endpoint, &b->endpoint) ||
-                    !x25519_public_equal(&a->key, &b->key);
+        /* Its handshake may be at another time, and its loss another one of the same level. */
+        is_other |=
+            a->path != b->path || a->is_alarm != b->is_alarm ||
+            loss_level(&a->loss, LOSS_LEVEL_NONE) != loss_level(&b->loss, LOSS_LEVEL_NONE) ||
+            !report_is_same_text(a->error, b->error) ||
+            !endpoint_equal(&a->endpoint, &b->endpoint) || !x25519_public_equal(&a->key, &b->key);
     } else {
         const struct edge_probed *probed = before ? &before->probed : &nothing_probed;
 
         tell_probed(s, node, part->peer, probed, &part->probed, at);
         is_other |=
             probed->tunnel != part->probed.tunnel || probed->underlay != part->probed.underlay;
+        is_heard_otherwise = probed->is_heard != part->probed.is_heard;
     }
+    part->since = is_other || is_heard_otherwise ? at : before->since;
     if (edge_parts_put(held, part) < 0)
         s->n_parts_left_out++;
+    else if (is_other || is_heard_otherwise)
+        health_look_part(&s->health, node, peer, part, held->owner, at);
     return is_other;
 }
 
@@ -215,15 +230,17 @@ static bool take_edges(
     for (size_t i = 0; i < report->edges.n; i++) {
         struct edge_part *part = report->edges.items[i];
         bool is_kept = edge_parts_find(held, part->peer) != NULL;
-        bool is_peer = strcmp(part->peer, node->spec.meta.name) != 0 &&
-                       model_find_node(node->net, part->peer) != NULL;
+        const struct model_node *peer = model_find_node(node->net, part->peer);
+        bool is_peer = peer && peer != node;
 
         if (part->is_gone && is_kept) {
             edge_parts_remove(held, part->peer);
             is_other = true;
+            if (is_peer)
+                health_look_pair(&s->health, node, peer, at);
         } else if (!part->is_gone && is_peer &&
                    (is_kept || s->n_parts + held->n - n_before < REPORTS_PARTS_MAX)) {
-            is_other |= take_part(s, node, held, part, at);
+            is_other |= take_part(s, node, peer, held, part, at);
             report->edges.items[i] = NULL;
         } else if (!part->is_gone && is_peer) {
             s->n_parts_left_out++;
@@ -234,6 +251,8 @@ static bool take_edges(
 
         edge_parts_end(held);
         is_other |= held->n != n;
+        if (held->n != n)
+            health_look_again(&s->health, node->net);
     }
     s->n_parts = s->n_parts + held->n - n_before;
     node->reported->heard.report.has_edges |= is_agent;
@@ -253,6 +272,9 @@ static bool take_applied(
             "its agent cannot apply revision %" PRIu64 ": %s", report->applied, report->error);
     else if (is_other)
         tell(s, node, NULL, EDGE_EVENT_APPLIED, at, "its agent applies what it is told again");
+    /* What is found of it is in other words now. */
+    if (is_other)
+        node->reported->conditions = UINT8_MAX;
     held->has_applied = true;
     held->applied = report->applied;
     replace(&held->error, &report->error);
@@ -291,6 +313,7 @@ enum reports_result reports_take(
         is_new || (report->has_node &&
                       (strcmp(held->engine, report->engine) != 0 ||
                           strcmp(held->version, report->version) != 0 ||
+                          held->metrics_port != report->metrics_port ||
                           memcmp(&held->routes, &report->routes, sizeof(held->routes)) != 0));
     enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
     struct edge_sequence *said = &node->reported->said[report->edges.owner];
@@ -298,6 +321,11 @@ enum reports_result reports_take(
     if (report->edges.owner == EDGE_OWNER_AGENT) {
         copies_hear(&node->reported->copies, report, wall_s);
         tell_copies(s, node, wall_s);
+    }
+    node->reported->there_at = wall_s;
+    if (report->edges.owner == EDGE_OWNER_PROBE) {
+        node->reported->probe_at = wall_s;
+        node->reported->probe_every = report->every_seconds;
     }
     if (report->has_node)
         take_node(held, report);
@@ -319,33 +347,15 @@ enum reports_result reports_take(
     return result;
 }
 
-/* ---- agents that say nothing ---------------------------------------------------------------- */
+/* ---- looks at what is known ------------------------------------------------------------------ */
 
-static void look_at(struct reports *s, const struct model_node *node, int64_t wall_s)
+/* Move a time along with the clock, unless it is from after the clock was set. */
+static void follow(int64_t *t, int64_t step, int64_t newest_s, int64_t wall_s)
 {
-    int64_t heard_at =
-        node->reported->reported_at > s->started_at ? node->reported->reported_at : s->started_at;
-    bool is_known = node->reported->reported_at != 0;
-    bool is_unapplied = !is_known || (node->reported->heard.report.has_applied &&
-                                         node->reported->heard.report.applied == 0);
-    bool is_silent = is_known && wall_s - heard_at >= EDGE_SILENT_AFTER;
+    bool is_newer = *t >= newest_s && *t <= wall_s;
 
-    if (is_silent && !node->reported->was_silent)
-        tell(s, node, NULL, EDGE_EVENT_SILENT, wall_s, "its agent has not been heard for %d s",
-            EDGE_SILENT_AFTER);
-    else if (!is_silent && node->reported->was_silent)
-        tell(s, node, NULL, EDGE_EVENT_HEARD, wall_s, "its agent is heard again");
-    node->reported->was_silent = is_silent;
-    /* A node that has just joined gets some time before this is an event. */
-    if (is_unapplied && !node->reported->was_unapplied &&
-        wall_s - node->reported->heard.last_seen_at >= EDGE_SILENT_AFTER &&
-        wall_s - s->started_at >= EDGE_SILENT_AFTER) {
-        node->reported->was_unapplied = true;
-        tell(s, node, NULL, EDGE_EVENT_NEVER_APPLIED, wall_s, "%s",
-            is_known ? "its agent has applied nothing yet" : "its agent has never been heard");
-    } else if (!is_unapplied) {
-        node->reported->was_unapplied = false;
-    }
+    if (*t != 0 && !is_newer)
+        *t += step;
 }
 
 /*
@@ -368,15 +378,15 @@ static void follow_clock(struct reports *s, nsec_t now, int64_t wall_s)
 
         for (size_t k = 0; k < net->nodes.n; k++) {
             const struct model_node *node = model_node_at(net, k);
-            /* It came when the clock was set already. */
-            bool is_newer = node->reported->reported_at >= wall_s - passed - 1 &&
-                            node->reported->reported_at <= wall_s;
+            struct reported_node *r = node->reported;
 
-            if (!is_newer && node->reported->heard_here_at != 0 &&
-                node->reported->heard_here_at == node->reported->reported_at) {
-                node->reported->reported_at += step;
-                node->reported->heard_here_at += step;
+            if (r->heard_here_at != 0 && r->heard_here_at == r->reported_at) {
+                follow(&r->reported_at, step, wall_s - passed - 1, wall_s);
+                r->heard_here_at = r->reported_at;
             }
+            follow(&r->there_at, step, wall_s - passed - 1, wall_s);
+            follow(&r->probe_at, step, wall_s - passed - 1, wall_s);
+            follow(&r->unapplied_at, step, wall_s - passed - 1, wall_s);
         }
     }
 }
@@ -386,6 +396,8 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
     if (s->started_at == 0)
         s->started_at = wall_s;
     follow_clock(s, now, wall_s);
+    health_pass(&s->health,
+        &(struct health_time){.now = now, .wall_s = wall_s, .started_at = s->started_at});
     if (now - s->looked_at < REPORTS_LOOK)
         return;
     s->looked_at = now;
@@ -397,8 +409,6 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
             const struct model_node *node = model_node_at(net, k);
 
             s->n_parts += node->reported->heard.report.edges.n + node->reported->heard.probed.n;
-            if (node_has_agent(&node->spec))
-                look_at(s, node, wall_s);
             copies_forget(&node->reported->copies, wall_s);
             tell_copies(s, node, wall_s);
         }
@@ -614,7 +624,7 @@ static nsec_t heard_at(const struct model_node *node, nsec_t now)
                     : 0;
     struct overlay_facts facts = {0};
 
-    if (watch_is_open(node))
+    if (watch_is_open(node) && watch_lost_for(node, now) == 0)
         return now;
     if (overlay_read_facts(node, now, &facts) && facts.handshake_at > at &&
         presence_has_session(&facts, now))
@@ -715,8 +725,34 @@ static void tell_lag(struct reports *s, nsec_t now, int64_t wall_s)
     log_info("it is known again what has changed in the store");
 }
 
+/* What is found of the store, in each network. */
+static void find_store(struct reports *s, nsec_t now, int64_t wall_s)
+{
+    const struct model *m = s->model;
+    struct store_refusal refusal = store_refusal(m->store);
+    nsec_t behind_for = store_lag(m->store, now).behind_for;
+    bool is_found = s->is_refusing || s->is_behind;
+
+    for (size_t i = 0; (is_found || s->is_store_found) && i < m->networks.n; i++) {
+        const char *network = model_network_at(m, i)->spec.meta.name;
+        struct findings *found = health_begin(&s->health, network, FINDING_OF_HUB, FINDING_HUB);
+
+        if (found && s->is_refusing)
+            (void)findings_add(found, FINDING_HUB_STORE_REFUSES, FINDING_HUB, wall_s,
+                "The store of the hub takes no writes: %s.", err_text(refusal.why));
+        if (found && s->is_behind)
+            (void)findings_add(found, FINDING_HUB_STORE_BEHIND, FINDING_HUB, wall_s,
+                "The store has not said for %d s what has changed, and nodes are told what was "
+                "true before.",
+                (int)(behind_for / NSEC_PER_SEC));
+        health_end(&s->health, network, FINDING_HUB, wall_s);
+    }
+    s->is_store_found = is_found;
+}
+
 void store_lag_tick(struct reports *s, nsec_t now, int64_t wall_s)
 {
     tell_refusal(s);
     tell_lag(s, now, wall_s);
+    find_store(s, now, wall_s);
 }

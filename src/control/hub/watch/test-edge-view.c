@@ -35,7 +35,7 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    edge_events_deinit(&reports.events);
+    reports_deinit(&reports);
     return audience_leave(state);
 }
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "health/node.h"
 #include "hub/overlay/overlay.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/edge_view.h"

@@ -1,7 +1,6 @@
 /* lost.c - see lost.h. */
 #include "train/job/lost.h"
 
-#include <ifaddrs.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "base/text.h"
 #include "measure/order.h"
 #include "mesh/object/fields.h"
-#include "net/address/sockaddr.h"
 #include "os/clock.h"
 #include "os/child.h"
 #include "os/interrupt.h"
@@ -638,19 +636,10 @@ enum met_verdict met_end(struct met *m)
 
 static void find_locals(struct met *m)
 {
-    /* The second one may be "", as no interface is. */
-    const char *const ours[] = {m->run->node.interface, m->run->island_interface};
-    struct ifaddrs *all = NULL;
-    struct endpoint at;
-
-    if (getifaddrs(&all) < 0)
-        return;
-    for (const struct ifaddrs *i = all; i && m->n_locals < MET_LOCALS_MAX; i = i->ifa_next)
-        if (i->ifa_addr &&
-            (strcmp(i->ifa_name, ours[0]) == 0 || strcmp(i->ifa_name, ours[1]) == 0) &&
-            sockaddr_to_endpoint((const union sockaddr_inet *)i->ifa_addr, &at))
-            m->locals[m->n_locals++] = at.addr;
-    freeifaddrs(all);
+    m->n_locals = train_node_locals(m->run->node.interface, m->locals, MET_LOCALS_MAX);
+    if (m->run->island_interface[0] != '\0')
+        m->n_locals += train_node_locals(
+            m->run->island_interface, m->locals + m->n_locals, MET_LOCALS_MAX - m->n_locals);
 }
 
 void met_begin(struct met *m, const struct run *run)

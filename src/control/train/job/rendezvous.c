@@ -391,6 +391,15 @@ void rendezvous_say_nccl(const char *socket_path, const char *job, json_t *said)
         (void)call(socket_path, job, "nccl", "POST", said, END_TIMEOUT_MS, &answer, NULL);
 }
 
+bool rendezvous_say_sample(const char *socket_path, const char *job, json_t *sample)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+    if (sample)
+        (void)call(socket_path, job, "samples", "PUT", sample, LOOK_TIMEOUT_MS, &answer, NULL);
+    return answer.status != STATUS_NOT_FOUND && answer.status != STATUS_NO_METHOD;
+}
+
 void rendezvous_end(const char *socket_path, const char *job)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;

@@ -137,6 +137,15 @@ bool rendezvous_wait(
 void rendezvous_say_nccl(const char *socket_path, const char *job, json_t *said);
 
 /**
+ * rendezvous_say_sample() - tell the hub what the command has done here in the last seconds
+ * @sample:	as job_sample_encode() gives it; taken; NULL: nothing is said
+ *
+ * Return: false: the agent or the hub is of a version that does not know of it. Whatever else it
+ * is, the next sample may get there.
+ */
+bool rendezvous_say_sample(const char *socket_path, const char *job, json_t *sample);
+
+/**
  * rendezvous_end() - tell the hub that the job has ended on this node
  *
  * If no other node is connected, this ends the run, and the next node that asks begins a new one.

@@ -2,8 +2,8 @@
  * run_exec.c - run_exec() of run.h: runs the command with the plan's variables until its end.
  *
  * Meanwhile it says which nodes are missing (lost.h), tells the hub that this one is there
- * (lost.h), says which network NCCL took (nccl_watch.h), and looks whether the command meets
- * another node (lost.h).
+ * (lost.h) and what the command does (samples.h), says which network NCCL took (nccl_watch.h), and
+ * looks whether the command meets another node (lost.h).
  */
 
 #include <errno.h>
@@ -21,7 +21,9 @@
 #include "train/job/lost.h"
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
+#include "train/job/script_reports.h"
 #include "train/job/run.h"
+#include "train/job/samples.h"
 #include "train/profile/profile.h"
 
 /* The hosts file is looked for so often. */
@@ -141,6 +143,7 @@ struct watching {
     nsec_t log_at;           /* time of the next look at NCCL's logs; NSEC_NEVER: none */
     nsec_t island_at;        /* time of the next look at the job's hosts file; NSEC_NEVER: none */
     struct met met;          /* owns; has it met another node? */
+    struct samples samples;  /* owns; what it moves, and how its processes are */
     struct nccl_watch *nccl; /* owns; NULL: no logs are read */
 };
 
@@ -153,7 +156,7 @@ static unsigned next_ms(const struct watching *w)
 {
     nsec_t due = nsec_min(nsec_min(w->log_at, w->island_at), nsec_min(w->report_at, w->look_at));
 
-    due = nsec_min(due, w->met.look_at);
+    due = nsec_min(due, nsec_min(w->met.look_at, w->samples.look_at));
     return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
 }
 
@@ -202,6 +205,7 @@ static struct child_order watch_job(void *ctx, int pid)
         w->look_at = stops ? NSEC_NEVER : after_ms(lost_each_ms(run));
     }
     met_look(&w->met);
+    samples_look(&w->samples);
     return (struct child_order){.next_ms = next_ms(w), .stops = stops};
 }
 
@@ -326,6 +330,7 @@ static int run_child(const struct run *run, char *const words[], char *const env
 int run_exec(struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
+    _cleanup_(script_reports_close) struct script_reports reports = SCRIPT_REPORTS_NULL;
     /* What lasts of an elastic job is left in peace where its client finds the hub by itself. */
     bool looks = lost_is_said(run) || (run->can_begin_again && run->is_elastic &&
                                           run->node.has_hubs && !run->follows_hub);
@@ -336,9 +341,14 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
                                           : clock_now(),
         .island_at = after_ms(run->has_island_hosts ? RUN_ISLAND_EACH_MS : 0),
         .met = {.look_at = NSEC_NEVER, .tcp = TCP_WATCH_NULL},
+        .samples = SAMPLES_NULL,
         .nccl = watch_nccl(run)};
-    int r = environment_init(&env, &run->plan);
+    int r;
 
+    /* Where there is no socket, the script says nothing. */
+    if (run->rendezvous.id[0] != '\0' && script_reports_open(&reports) == 0)
+        run_give(run, "WEFT_REPORT", reports.name);
+    r = environment_init(&env, &run->plan);
     w.log_at = after_ms(w.nccl ? LOG_EACH_MS : 0);
     if (r < 0)
         (void)err_set(e, r, "no memory for the environment");
@@ -355,9 +365,11 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
         return RUN_E_LOST;
     }
     met_begin(&w.met, run);
+    samples_begin(&w.samples, run, &reports);
     r = run_child(run, words, env.entries, &w, ret_status, e);
     run->has_met |= w.met.has_met;
     met_deinit(&w.met);
+    samples_deinit(&w.samples);
     return r;
 }
 

@@ -41,6 +41,16 @@ static json_t *encode_way(const struct preflight_pair *p, unsigned way)
     return json;
 }
 
+static json_t *encode_loss(const struct preflight_pair *p, bool from_b)
+{
+    struct preflight_loss l;
+
+    if (!preflight_find_loss(p, from_b, &l))
+        return json_null();
+    return json_pack("{s:s, s:I, s:I, s:I}", "by", l.by_datagrams ? "datagrams" : "pings", "sent",
+        (json_int_t)l.sent, "lost", (json_int_t)l.lost, "ppm", (json_int_t)l.ppm);
+}
+
 json_t *preflight_encode_rates(bool has, const struct bulk *b)
 {
     if (!has)
@@ -52,12 +62,13 @@ json_t *preflight_encode_rates(bool has, const struct bulk *b)
 static json_t *encode_pair(const struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, size_t index)
 {
-    return json_pack("{s:[s,s], s:s, s:s, s:b, s:[s,s], s:[o,o], s:o, s:o}", "nodes",
+    return json_pack("{s:[s,s], s:s, s:s, s:b, s:[s,s], s:[o,o], s:o, s:o, s:o, s:o}", "nodes",
         in->nodes[p->a].name, in->nodes[p->b].name, "verdict",
         preflight_level_names[r->pair_levels[index]], "path", p->idle[0].path, "tcpRestarts",
         (int)preflight_restarts(p, &in->nodes[p->a], &in->nodes[p->b]), "congestion",
         p->idle[0].congestion, p->idle[1].congestion, "ways", encode_way(p, 0), encode_way(p, 1),
-        "oneStream", preflight_encode_rates(p->has_bulk, &p->one), "streams",
+        "lossAToB", encode_loss(p, false), "lossBToA", encode_loss(p, true), "oneStream",
+        preflight_encode_rates(p->has_bulk, &p->one), "streams",
         preflight_encode_rates(p->has_bulk, &p->many));
 }
 

@@ -27,6 +27,7 @@ struct wg_facts {
     uint32_t handshake_nsec;
     uint64_t rx_bytes;
     uint64_t tx_bytes;
+    struct arrivals arrivals; /* of its datagrams; none received: the engine does not count them */
     struct endpoint heard; /* where its last authentic packet came from; none: the engine does not
                               tell that apart from its endpoint, which follows its packets */
 };
@@ -61,6 +62,8 @@ struct wg_config {
     unsigned listen_errno; /* observed: why it cannot be listened on, and is tried; 0: it is, or the
                               interface is down */
     uint32_t fwmark;       /* of the packets sent; 0: none */
+    uint64_t socket_drops; /* observed: what arrived and had no room in the sockets; merged
+                              datagrams are one */
     bool is_relay;         /* it relays between those of its peers that are marked so */
     struct traffic_rates rates; /* of what it sends */
     bool shows_dscp;            /* its datagrams carry the DSCP of the packets in them */
@@ -69,8 +72,14 @@ struct wg_config {
     size_t cap_peers;
 };
 
-#define WG_PEER_NULL {0}
-#define WG_CONFIG_NULL {0}
+#define WG_PEER_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define WG_CONFIG_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** wg_peer_deinit(), wg_config_deinit() - wipe keys, release; idempotent, safe on ..._NULL. */
 void wg_peer_deinit(struct wg_peer *p);

@@ -2,7 +2,6 @@
 #include "edge_status.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "mesh/object/fields.h"
-#include "mesh/object/mesh_edge.h"
 #include "mesh/object/node.h"
 
 /* Oldest age of a handshake that is accepted: a hundred years, s. */
@@ -134,6 +132,33 @@ static void decode_endpoint(struct fields *f, const char *name, struct endpoint 
         fields_fail(f, "\"%s\": %s", name, err_text(&why));
 }
 
+/* {"lost", "packets", "seconds", "periods"} */
+static void decode_loss(struct fields *f, struct loss_rate *ret)
+{
+    const json_t *json = fields_object(f, "lossIn", FIELDS_OPTIONAL);
+    struct loss_rate r = {.packets = 0};
+    struct fields one;
+
+    if (!json)
+        return;
+    one = fields_make(json, f->where, f->e);
+    fields_u64(&one, "packets", FIELDS_REQUIRED, 0, INT64_MAX, &r.packets);
+    fields_u64(&one, "lost", FIELDS_REQUIRED, 0, r.packets, &r.lost);
+    fields_int(&one, "seconds", FIELDS_REQUIRED, 0, UINT32_MAX, &r.seconds);
+    fields_int(&one, "periods", FIELDS_REQUIRED, 0, UINT32_MAX, &r.periods);
+    f->failed = fields_end(&one);
+    *ret = r;
+}
+
+json_t *edge_loss_encode(const struct loss_rate *r)
+{
+    if (!loss_rate_is_known(r))
+        return NULL;
+    return json_pack("{s:I, s:I, s:I, s:I}", "lost", (json_int_t)r->lost, "packets",
+        (json_int_t)r->packets, "seconds", (json_int_t)r->seconds, "periods",
+        (json_int_t)r->periods);
+}
+
 static int decode_said(
     struct edge_said *ret, const json_t *json, const char *where, int64_t at, struct err *e)
 {
@@ -155,6 +180,8 @@ static int decode_said(
     decode_endpoint(&f, "endpoint", &s.endpoint);
     fields_public_key(&f, "publicKey", FIELDS_OPTIONAL, &s.key);
     fields_bool(&f, "alarm", FIELDS_OPTIONAL, &s.is_alarm);
+    fields_bool(&f, "relayIsBetter", FIELDS_OPTIONAL, &s.is_relay_better);
+    decode_loss(&f, &s.loss);
     fields_int(&f, "fellAt", FIELDS_OPTIONAL, 0, INT64_MAX, &s.fell_at);
     error = fields_string(&f, "error", FIELDS_OPTIONAL, 1, EDGE_ERROR_MAX);
     if (fields_end(&f) != 0)
@@ -181,11 +208,12 @@ static json_t *encode_said(const struct edge_said *s, int64_t at)
         age = json_null();
     else if (s->has_handshake)
         age = json_integer(at > s->handshake_at ? at - s->handshake_at : 0);
-    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:s*}", "path",
+    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:o*, s:o*, s:s*}", "path",
         s->path < PATH_KIND_N ? path_kind_names[s->path] : NULL, "handshakeAgeSeconds", age,
         "endpoint", encode_endpoint(&s->endpoint), "publicKey",
         x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key), "alarm",
-        s->is_alarm ? json_true() : NULL, "fellAt",
+        s->is_alarm ? json_true() : NULL, "relayIsBetter",
+        s->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&s->loss), "fellAt",
         s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error);
 }
 
@@ -330,134 +358,4 @@ bool edge_sequence_takes(struct edge_sequence *s, uint64_t run, uint64_t n, bool
         return false;
     *s = (struct edge_sequence){.run = run, .last = n};
     return true;
-}
-
-/* ---- what follows from them ----------------------------------------------------------------- */
-
-const char *const edge_state_names[] = {
-    [EDGE_STATE_OFF] = "off",
-    [EDGE_STATE_REFUSED] = "refused",
-    [EDGE_STATE_FAILING] = "failing",
-    [EDGE_STATE_UNAPPLIED] = "never-applied",
-    [EDGE_STATE_SILENT] = "agent-silent",
-    [EDGE_STATE_FELL] = "fell-back",
-    [EDGE_STATE_UNREACHED] = "unreached",
-    [EDGE_STATE_NONE] = "no-path",
-    [EDGE_STATE_STREAM] = "stream",
-    [EDGE_STATE_RELAY] = "relay",
-    [EDGE_STATE_DIRECT] = "direct",
-    [EDGE_STATE_LAN] = "lan",
-    [EDGE_STATE_IDLE] = "idle",
-};
-_Static_assert(sizeof(edge_state_names) / sizeof(*edge_state_names) == EDGE_STATE_N, "a name each");
-
-/* The state that follows from one end alone and counts for more than the path of the packets.
- * EDGE_STATE_N: there is none. */
-static enum edge_state assess_end(
-    const struct edge_end_facts *end, enum edge_state asked, char *why)
-{
-    const char *error = end->said && end->said->error ? end->said->error : end->error;
-
-    if (!end->has_agent)
-        return EDGE_STATE_N;
-    if (asked == EDGE_STATE_FAILING && error) {
-        (void)snprintf(
-            why, EDGE_WHY_MAX, "%.63s cannot apply it: %.*s", end->node, EDGE_ERROR_MAX, error);
-        return asked;
-    }
-    if (asked == EDGE_STATE_UNAPPLIED &&
-        (end->silent_for < 0 || (end->tells_applied && end->applied == 0))) {
-        (void)snprintf(why, EDGE_WHY_MAX, "the agent of %.63s has never %s", end->node,
-            end->silent_for < 0 ? "been heard" : "applied a snapshot");
-        return asked;
-    }
-    if (asked == EDGE_STATE_SILENT && end->silent_for >= EDGE_SILENT_AFTER) {
-        (void)snprintf(why, EDGE_WHY_MAX,
-            "the agent of %.63s has not been heard for %" PRId64 " s: what it said is that old",
-            end->node, end->silent_for);
-        return asked;
-    }
-    return EDGE_STATE_N;
-}
-
-/* True if the direct path was lost at one end. */
-static bool assess_fall(const struct edge_end_facts *ends, char *why)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        const struct edge_said *said = ends[i].said;
-
-        if (!said || said->fell_at == 0)
-            continue;
-        (void)snprintf(why, EDGE_WHY_MAX,
-            "%.63s had a direct path to %.63s and has lost it: now it is %s", ends[i].node,
-            ends[1 - i].node, said->path < PATH_KIND_N ? path_kind_names[said->path] : "none");
-        return true;
-    }
-    return false;
-}
-
-static bool assess_probes(const struct edge_end_facts *ends, char *why)
-{
-    static const char *const underlay[] = {"", ", but at its underlay endpoint it does",
-        ", and by UDP at its underlay endpoint neither"};
-
-    for (unsigned i = 0; i < 2; i++) {
-        const struct edge_probed *p = ends[i].probed;
-
-        if (!p || p->tunnel != EDGE_REACH_SILENT)
-            continue;
-        (void)snprintf(why, EDGE_WHY_MAX, "%.63s does not answer %.63s through the tunnel%s",
-            ends[1 - i].node, ends[i].node, underlay[p->underlay]);
-        return true;
-    }
-    return false;
-}
-
-/* The worse of what both ends say. */
-static enum edge_state assess_paths(const struct edge_end_facts *ends, char *why)
-{
-    static const enum edge_state of[] = {
-        [PATH_KIND_NONE] = EDGE_STATE_NONE,
-        [PATH_KIND_LAN] = EDGE_STATE_LAN,
-        [PATH_KIND_DIRECT] = EDGE_STATE_DIRECT,
-        [PATH_KIND_RELAY] = EDGE_STATE_RELAY,
-        [PATH_KIND_STREAM] = EDGE_STATE_STREAM,
-        [PATH_KIND_N] = EDGE_STATE_IDLE,
-    };
-    enum edge_state worst = EDGE_STATE_IDLE;
-
-    for (unsigned i = 0; i < 2; i++) {
-        enum edge_state s = ends[i].said ? of[ends[i].said->path] : EDGE_STATE_IDLE;
-
-        if (s == EDGE_STATE_NONE && s < worst)
-            (void)snprintf(
-                why, EDGE_WHY_MAX, "%.63s has no path to %.63s", ends[i].node, ends[1 - i].node);
-        if (s < worst)
-            worst = s;
-    }
-    return worst;
-}
-
-enum edge_state edge_assess(const struct mesh_edge *spec, bool wants_relay,
-    const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX])
-{
-    why[0] = '\0';
-    if (spec && spec->path == EDGE_PATH_OFF)
-        return EDGE_STATE_OFF;
-    for (unsigned i = 0; spec && i < 2; i++)
-        if (mesh_edge_refuses_key(spec, i, ends[i].key)) {
-            (void)snprintf(why, EDGE_WHY_MAX,
-                "another public key is pinned for %.63s than it has, so the two do not talk",
-                ends[i].node);
-            return EDGE_STATE_REFUSED;
-        }
-    for (enum edge_state s = EDGE_STATE_FAILING; s <= EDGE_STATE_SILENT; s++)
-        for (unsigned i = 0; i < 2; i++)
-            if (assess_end(&ends[i], s, why) == s)
-                return s;
-    if (mesh_edge_wants_direct(spec, wants_relay) && assess_fall(ends, why))
-        return EDGE_STATE_FELL;
-    if (assess_probes(ends, why))
-        return EDGE_STATE_UNREACHED;
-    return assess_paths(ends, why);
 }

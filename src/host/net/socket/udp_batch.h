@@ -63,7 +63,10 @@ struct udp_sockets {
     uint16_t port;        /* local, host order; the same for both */
 };
 
-#define UDP_SOCKETS_NULL {.fd = {-1, -1}}
+#define UDP_SOCKETS_NULL                                                                           \
+    {                                                                                              \
+        .fd = { -1, -1 }                                                                           \
+    }
 
 /** Is the port shared (SO_REUSEPORT), among several workers of one process? */
 enum udp_share {
@@ -97,6 +100,15 @@ int udp_connect(const struct udp_sockets *s, const struct endpoint *remote);
 
 /** udp_close() - idempotent. */
 void udp_close(struct udp_sockets *s);
+
+/**
+ * udp_drops() - what the kernel has dropped of what arrived at @s, for want of room there, since
+ * it was opened
+ *
+ * Datagrams that it had merged (UDP_GRO) count as one, so it may have been UDP_RUN_SEGMENTS_MAX
+ * times as many. A question to the kernel, which costs the datagrams nothing.
+ */
+uint64_t udp_drops(const struct udp_sockets *s);
 
 /** udp_set_fwmark() - 0, or negative errno (-EPERM without CAP_NET_ADMIN). */
 int udp_set_fwmark(const struct udp_sockets *s, uint32_t fwmark);

@@ -1,0 +1,94 @@
+/* node.c - see node.h. */
+#include "health/node.h"
+
+#include <inttypes.h>
+
+bool node_is_down(const struct node_facts *f)
+{
+    bool is_gone = f->silent_for >= EDGE_SILENT_AFTER && f->session == NODE_SESSION_NONE;
+
+    return f->has_agent && f->silent_for >= 0 && !f->reached_by &&
+           (f->lost_for >= NODE_LOST_AFTER || is_gone);
+}
+
+bool node_is_silent(const struct node_facts *f)
+{
+    return f->has_agent && f->silent_for >= EDGE_SILENT_AFTER && !node_is_down(f);
+}
+
+int64_t node_probe_limit(uint32_t every)
+{
+    return 5 * (int64_t)every / 2;
+}
+
+/* A machine that is going down falls silent as a whole: its probe alone is silent only if the
+ * machine was there after a report of the probe was missing. */
+static bool is_probe_silent(const struct node_facts *f)
+{
+    int64_t missed_for = f->probe_for - f->probe_every - 2;
+
+    return f->probe_every > 0 && f->probe_for >= node_probe_limit(f->probe_every) &&
+           (f->there_for < 0 || f->there_for <= missed_for);
+}
+
+static void add_down(const struct node_facts *f, struct findings *set, int64_t at)
+{
+    if (f->lost_for >= NODE_LOST_AFTER)
+        (void)findings_add(set, FINDING_NODE_DOWN, f->name, at,
+            "%s has acknowledged nothing that the hub has sent it for %" PRId64
+            " s, its agent was last heard %" PRId64 " s ago, and no probe that reports reaches it.",
+            f->name, f->lost_for, f->silent_for);
+    else
+        (void)findings_add(set, FINDING_NODE_DOWN, f->name, at,
+            "The agent of %s was last heard %" PRId64
+            " s ago, it has no session with the hub, and no probe that reports reaches it.",
+            f->name, f->silent_for);
+}
+
+static void add_silent(const struct node_facts *f, struct findings *set, int64_t at)
+{
+    struct finding *found;
+
+    if (f->session == NODE_SESSION_LIVE) {
+        (void)findings_add(set, FINDING_NODE_AGENT_SILENT, f->name, at,
+            "The agent of %s has not been heard for %" PRId64
+            " s, while its WireGuard still has a session with the hub.",
+            f->name, f->silent_for);
+        return;
+    }
+    if (!f->reached_by) {
+        (void)findings_add(set, FINDING_NODE_AGENT_SILENT, f->name, at,
+            "The agent of %s has not been heard for %" PRId64 " s.", f->name, f->silent_for);
+        return;
+    }
+    found = findings_add(set, FINDING_NODE_AGENT_SILENT, f->name, at,
+        "The agent of %s has not been heard here for %" PRId64
+        " s, and its WireGuard has no session with the hub, while the probe of %s reaches it.",
+        f->name, f->silent_for, f->reached_by);
+    finding_set_fix(found, "On %s: weft status says what is in the way to the hub.", f->name);
+}
+
+void node_find(const struct node_facts *f, struct findings *set, int64_t at)
+{
+    if (f->copies[0] != '\0')
+        (void)findings_add(set, FINDING_NODE_COPIED, f->name, at, "%s", f->copies);
+    if (node_is_down(f)) {
+        add_down(f, set, at);
+        return;
+    }
+    if (node_is_silent(f))
+        add_silent(f, set, at);
+    else if (f->has_agent && f->error)
+        (void)findings_add(set, FINDING_APPLY_FAILED, f->name, at,
+            "The agent of %s cannot apply what the network says: %s.", f->name, f->error);
+    if (f->has_agent && f->unapplied_for >= EDGE_SILENT_AFTER)
+        (void)findings_add(set, FINDING_NODE_NEVER_APPLIED, f->name, at,
+            f->silent_for < 0 ? "The agent of %s has never been heard."
+                              : "The agent of %s has applied nothing yet.",
+            f->name);
+    if (is_probe_silent(f))
+        (void)findings_add(set, FINDING_PROBE_SILENT, f->name, at,
+            "The probe of %s has not been heard for %" PRId64 " s, and said that it reports each "
+            "%" PRIu32 " s: what it said is not counted any more.",
+            f->name, f->probe_for, f->probe_every);
+}

@@ -1,0 +1,369 @@
+/* self.c - see self.h. */
+#include "health/self.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A hub that has been silent for its longest silence and so much more is not reached. */
+#define HUB_PATIENCE_S 13
+/* An agent that has just started has not heard its hub yet, nor has one that was just lost. */
+#define HUB_GRACE_S 10
+/* Of two that fell silent at the same time either may have been heard so much later. */
+#define HEARD_MARGIN_S 5
+/* Peers that somebody else has added are worth a warning for so long. */
+#define FOREIGN_FOR_S 600
+/* So many names that are left out are named, and the others counted. */
+#define NAMES_SHOWN 2
+/* Least inner packets that IPv6 can do with (RFC 8200 section 5). */
+#define PATH_MTU_LEAST 1280
+
+/* What is being looked at, and by which facts. */
+struct look {
+    struct findings *found;
+    const struct self_facts *facts;
+    bool is_broken;   /* what is wrong with this machine keeps it from having any session */
+    bool is_cut;      /* its line is: neither the hub nor any peer answers */
+    bool is_hub_lost; /* the hub is not reached */
+    bool is_hub_late; /* or it may be: it is silent for longer than it should be */
+};
+
+static bool is_said(const char *text)
+{
+    return text && text[0] != '\0';
+}
+
+/* "3 min" */
+static const char *format_span(int64_t s, char buf[static 32])
+{
+    if (s < 120)
+        (void)snprintf(buf, 32, "%lld s", (long long)s);
+    else if (s < 120 * 60)
+        (void)snprintf(buf, 32, "%lld min", (long long)(s / 60));
+    else
+        (void)snprintf(buf, 32, "%lld h", (long long)(s / 3600));
+    return buf;
+}
+
+#define ADD(look, code, subject, ...)                                                              \
+    findings_add((look)->found, FINDING_##code, subject, (look)->facts->at, __VA_ARGS__)
+
+/* ---- this machine --------------------------------------------------------------------------- */
+
+static void find_interface(struct look *l)
+{
+    const struct self_facts *facts = l->facts;
+
+    if (!is_said(facts->fault))
+        return;
+    if (facts->n_failed > 0)
+        (void)ADD(l, APPLY_FAILED, facts->name,
+            "the interface is not as it should be, and nobody is reached until it is; it was tried "
+            "%u time%s: %s",
+            facts->n_failed, facts->n_failed == 1 ? "" : "s", facts->fault);
+    else
+        (void)ADD(l, APPLY_FAILED, facts->name,
+            "the interface is not as it should be, and nobody is reached until it is: %s",
+            facts->fault);
+}
+
+static void find_machine(struct look *l)
+{
+    const struct self_facts *facts = l->facts;
+    const char *name = facts->name;
+
+    find_interface(l);
+    if (is_said(facts->copied))
+        (void)ADD(l, NODE_COPIED, name, "%s", facts->copied);
+    if (is_said(facts->lockout))
+        (void)ADD(l, CLOCK_BACK, name, "%s", facts->lockout);
+    else if (is_said(facts->clock_off))
+        (void)ADD(l, CLOCK_OFF, name, "%s", facts->clock_off);
+    if (is_said(facts->rates))
+        (void)ADD(l, RATES_UNKEPT, name, "rates are not kept: %s", facts->rates);
+    if (is_said(facts->offloads))
+        (void)ADD(l, OFFLOAD_OFF, name, "%s", facts->offloads);
+    if (facts->foreign_age_s >= 0 && facts->foreign_age_s < FOREIGN_FOR_S)
+        (void)ADD(l, FOREIGN_PEERS, name,
+            "peers that somebody else had added to the interface and that were removed: %llu, the "
+            "last %lld s ago with the public key %s",
+            (unsigned long long)facts->n_foreign, (long long)facts->foreign_age_s,
+            facts->foreign ? facts->foreign : "?");
+    /* What "auto" measures is shorter than what the NAT was seen to forget after. */
+    if (facts->is_fixed && facts->is_natted && facts->nat_forgets_s > 0 &&
+        (facts->keepalive_s == 0 || facts->keepalive_s >= facts->nat_forgets_s))
+        (void)ADD(l, KEEPALIVE_SLOW, name,
+            "the NAT of this machine forgets a silent UDP mapping after about %lld s, and the "
+            "network's keepalive is %lld s: then nobody reaches it until it speaks",
+            (long long)facts->nat_forgets_s, (long long)facts->keepalive_s);
+}
+
+static void find_names(struct look *l)
+{
+    const struct self_facts *facts = l->facts;
+    char text[FINDING_TEXT_MAX];
+    size_t len = 0;
+
+    if (is_said(facts->names_unwritten))
+        (void)ADD(l, NAMES_UNWRITTEN, facts->name,
+            "the nodes' names are not written to the hosts file, which is tried again and again: "
+            "%s",
+            facts->names_unwritten);
+    if (is_said(facts->names_unanswered))
+        (void)ADD(l, NAMES_UNANSWERED, facts->name, "the nodes' names are not answered by DNS: %s",
+            facts->names_unanswered);
+    /* One finding of all of them: they have one subject. */
+    for (size_t i = 0; i < facts->n_names && i < NAMES_SHOWN && len < sizeof(text); i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len,
+            "%sthe name \"%s\" of node %s is left out of the hosts file: %s", len > 0 ? "; " : "",
+            facts->names[i].name, facts->names[i].node, facts->names[i].why);
+    if (facts->n_names > NAMES_SHOWN)
+        (void)ADD(l, NAME_LEFT_OUT, facts->name, "%.400s; and %zu more", text,
+            facts->n_names - NAMES_SHOWN);
+    else if (len > 0)
+        (void)ADD(l, NAME_LEFT_OUT, facts->name, "%s", text);
+}
+
+static void find_subnets(struct look *l)
+{
+    const struct self_facts *facts = l->facts;
+    char text[FINDING_TEXT_MAX];
+    size_t len = 0;
+
+    for (size_t i = 0; i < facts->n_subnets && len < sizeof(text); i++)
+        if (is_said(facts->subnets[i].why))
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s: %s",
+                len > 0 ? "; nor to " : "this node is not yet the way to ", facts->subnets[i].route,
+                facts->subnets[i].why);
+    if (len > 0)
+        (void)ADD(l, SUBNET_UNREADY, facts->name, "%s", text);
+}
+
+static void find_cluster(struct look *l)
+{
+    const struct self_facts *facts = l->facts;
+
+    if (is_said(facts->cluster))
+        (void)ADD(l, CLUSTER_UNHEARD, facts->name,
+            "the cluster's API does not answer for %lld s, known peers stay, and no change of the "
+            "network is heard of: %s",
+            (long long)facts->cluster_s, facts->cluster);
+}
+
+/* ---- hubs ----------------------------------------------------------------------------------- */
+
+static bool is_hub_lost(const struct self_facts *facts)
+{
+    const struct self_hub *hub = &facts->hub;
+
+    if (!hub->name || facts->running_s < HUB_GRACE_S)
+        return false;
+    if (hub->silent_s < 0)
+        return !hub->is_heard;
+    return (!hub->is_heard && hub->silent_s >= HUB_GRACE_S) ||
+           hub->silent_s >= hub->quiet_s + HUB_PATIENCE_S;
+}
+
+/* Was it heard after the hub was heard last? */
+static bool is_heard_since(const struct self_session *session, const struct self_hub *hub)
+{
+    int64_t most = hub->silent_s < 0 ? HUB_PATIENCE_S : hub->silent_s - HEARD_MARGIN_S;
+
+    return session->heard_s >= 0 && session->heard_s < most;
+}
+
+/* Nobody answers: not the hub, and of the peers that should, none. */
+static bool is_line_cut(const struct self_facts *facts)
+{
+    bool is_any_silent = false;
+
+    if (facts->hub.is_refused)
+        return false;
+    for (size_t i = 0; i < facts->n_peers; i++) {
+        const struct self_peer *peer = &facts->peers[i];
+
+        if (is_heard_since(&peer->session, &facts->hub))
+            return false;
+        /* What goes through the hub that is lost says nothing of this machine's line, unless it
+         * went directly before. */
+        is_any_silent |=
+            peer->session.silent_s > 0 && (peer->path == SELF_PATH_DIRECT || peer->fell_back_s > 0);
+    }
+    return is_any_silent;
+}
+
+static void find_hub_lost(struct look *l)
+{
+    const struct self_hub *hub = &l->facts->hub;
+    char span[32];
+
+    if (hub->tls_fails)
+        (void)ADD(l, HUB_UNREACHED, "hub", "%s at %s: UDP to it fails, and so does TLS: %s",
+            hub->name, hub->at, hub->tls_fails);
+    else if (!hub->has_session)
+        (void)ADD(l, HUB_UNREACHED, "hub",
+            "no handshake with %s comes about at %s: it is down, or UDP to it is blocked",
+            hub->name, hub->at);
+    else if (hub->silent_s < 0)
+        (void)ADD(l, HUB_UNREACHED, "hub", "%s at %s does not answer, though its WireGuard does",
+            hub->name, hub->at);
+    else
+        (void)ADD(l, HUB_UNREACHED, "hub", "%s at %s has not been heard for %s", hub->name, hub->at,
+            format_span(hub->silent_s, span));
+}
+
+static void find_hub(struct look *l)
+{
+    const struct self_facts *facts = l->facts;
+    const struct self_hub *hub = &facts->hub;
+
+    if (l->is_cut)
+        (void)ADD(l, LINE_CUT, facts->name,
+            "neither the hub nor any of the peers that were reached directly answers, so this "
+            "machine is cut off");
+    else if (l->is_hub_lost && !(l->is_broken && !hub->has_session))
+        find_hub_lost(l);
+    if (!hub->name)
+        return;
+    if (is_said(hub->by_tls) && !l->is_hub_lost && !l->is_cut && hub->is_one_way)
+        (void)ADD(l, UDP_ONE_WAY, facts->name, "%s", hub->by_tls);
+    else if (is_said(hub->by_tls) && !l->is_hub_lost && !l->is_cut)
+        (void)ADD(l, UDP_BLOCKED, facts->name, "%s", hub->by_tls);
+    if (is_said(hub->refused))
+        (void)ADD(l, EVENTS_REFUSED, "hub",
+            "its events are refused, what was known before them stays, and its administrator has "
+            "to look into it: %s",
+            hub->refused);
+    if (hub->store_behind_s > 0 && !l->is_hub_lost)
+        (void)ADD(l, HUB_STORE_BEHIND, "hub",
+            "its store has not said for %lld s what has changed; what was changed elsewhere since "
+            "then is not known here",
+            (long long)hub->store_behind_s);
+}
+
+static void find_other_hubs(struct look *l)
+{
+    const struct self_facts *facts = l->facts;
+
+    for (size_t i = 0; i < facts->n_others && !l->is_broken && !l->is_cut; i++)
+        if (is_said(facts->others[i].why) && facts->running_s >= HUB_GRACE_S)
+            (void)ADD(l, HUB_AWAY, facts->others[i].name, "%s", facts->others[i].why);
+}
+
+/* ---- pairs ---------------------------------------------------------------------------------- */
+
+static void find_silence(struct look *l, const struct self_peer *peer, const char *pair)
+{
+    const struct self_session *session = &peer->session;
+    int64_t age = session->handshake_age_s;
+    struct finding *found;
+    char span[32];
+    char sent[32];
+
+    (void)format_span(session->silent_s, sent);
+    if (age >= SELF_HANDSHAKE_DEAD_S)
+        found = ADD(l, HANDSHAKE_STALE, pair,
+            "the last handshake with %s is %s old, and what was sent for %s has had no answer",
+            peer->name, format_span(age, span), sent);
+    else if (age < 0 && session->silent_s >= SELF_HANDSHAKE_DEAD_S)
+        found = ADD(l, HANDSHAKE_STALE, pair,
+            "there was never a handshake with %s, and what was sent for %s has had no answer",
+            peer->name, sent);
+    else
+        found = ADD(l, PEER_SILENT, pair,
+            "%s does not answer: what was sent to it, %s%s%s, for %s has had no answer", peer->name,
+            peer->kind, is_said(peer->relay) ? " via " : "",
+            is_said(peer->relay) ? peer->relay : "", sent);
+    finding_set_fix(found, "Is the machine of %s up, and on the network? If so, weft status on it.",
+        peer->name);
+}
+
+static void find_path(struct look *l, const struct self_peer *peer, const char *pair)
+{
+    const char *name = l->facts->name;
+    struct finding *found = NULL;
+
+    if (peer->is_key_refused) {
+        (void)ADD(
+            l, PAIR_KEY_REFUSED, pair, "%s does not reach %s: %s", name, peer->name, peer->why);
+        return;
+    }
+    if (peer->path == SELF_PATH_NONE && peer->since_s >= SELF_PATH_GRACE_S)
+        found = ADD(l, PAIR_NO_PATH, pair, "%s does not reach %s: %s", name, peer->name, peer->why);
+    else if (peer->is_alarm)
+        found = ADD(l, PAIR_NOT_DIRECT, pair,
+            "no direct path to %s, though only direct paths are wanted: %s", peer->name, peer->why);
+    else if (peer->fell_back_s >= SELF_PATH_GRACE_S)
+        found = ADD(l, PAIR_FELL_BACK, pair, "%s was reached directly, and is not any more: %s",
+            peer->name, peer->why);
+    finding_set_fix(found, "weft paths %s says what was tried.", peer->name);
+    if (peer->path == SELF_PATH_DIRECT && peer->mtu != 0 && peer->mtu < PATH_MTU_LEAST &&
+        peer->since_s >= SELF_PATH_GRACE_S)
+        (void)ADD(l, PATH_SHORT, pair,
+            "the direct path to %s carries packets of %u bytes at most, and IPv6 needs %d",
+            peer->name, (unsigned)peer->mtu, PATH_MTU_LEAST);
+}
+
+static void find_peer(struct look *l, const struct self_peer *peer)
+{
+    const struct self_session *session = &peer->session;
+    char pair[FINDING_SUBJECT_MAX];
+
+    (void)finding_name_pair(pair, l->facts->name, peer->name);
+    if (peer->is_off || peer->awaits_hub || (l->is_hub_lost && peer->path == SELF_PATH_BY_HUB))
+        return;
+    /* It may be this machine's line, as will be known soon. */
+    if (session->silent_s > 0 && l->is_hub_late && !l->is_hub_lost &&
+        !findings_has(l->found, pair, FINDING_CRITICAL))
+        return;
+    if (session->silent_s > 0) {
+        find_silence(l, peer, pair);
+        return;
+    }
+    if (session->handshake_age_s > SELF_HANDSHAKE_LATE_S &&
+        session->renewal_due_s >= SELF_RENEWAL_LATE_S)
+        (void)ADD(l, HANDSHAKE_LATE, pair,
+            "the last handshake with %s is %lld s old, and traffic that should have renewed it has "
+            "gone on for %lld s",
+            peer->name, (long long)session->handshake_age_s, (long long)session->renewal_due_s);
+    find_path(l, peer, pair);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+/* Ends what was not found again, subject by subject: those that are gone from the network, too. */
+static void end_old(struct findings *f, finding_changed_fn changed, void *arg)
+{
+    char subject[FINDING_SUBJECT_MAX];
+    size_t i = 0;
+
+    while (i < f->n) {
+        (void)snprintf(subject, sizeof(subject), "%s", f->items[i]->subject);
+        findings_done(f, subject, changed, arg);
+        while (i < f->n && strcmp(f->items[i]->subject, subject) == 0)
+            i++;
+    }
+}
+
+void self_find(
+    struct findings *f, const struct self_facts *facts, finding_changed_fn changed, void *arg)
+{
+    struct look l = {.found = f, .facts = facts};
+
+    for (size_t i = 0; i < f->n; i++)
+        f->items[i]->is_old = true;
+    l.is_broken = is_said(facts->fault) || is_said(facts->lockout);
+    l.is_hub_lost = is_hub_lost(facts);
+    l.is_hub_late = facts->hub.name && facts->hub.silent_s >= facts->hub.quiet_s;
+    l.is_cut = !l.is_broken && (l.is_hub_lost || !facts->hub.name) && is_line_cut(facts);
+    find_machine(&l);
+    find_names(&l);
+    find_subnets(&l);
+    if (facts->machine)
+        machine_find(facts->machine, facts->name, f, facts->at);
+    find_cluster(&l);
+    find_hub(&l);
+    find_other_hubs(&l);
+    for (size_t i = 0; i < facts->n_peers && !l.is_cut && !l.is_broken; i++)
+        find_peer(&l, &facts->peers[i]);
+    end_old(f, changed, arg);
+}

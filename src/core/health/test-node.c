@@ -1,0 +1,175 @@
+/* test-node.c - what is found of a node, and what is not found because something else explains it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "health/node.h"
+
+/* One that is well. */
+static const struct node_facts well = {.name = "a",
+    .copies = "",
+    .silent_for = 30,
+    .unapplied_for = -1,
+    .probe_for = 5,
+    .probe_every = 10,
+    .there_for = 5,
+    .session = NODE_SESSION_LIVE,
+    .has_agent = true};
+
+/* All that is found, "CODE CODE"; @ret_text: the text of the first. */
+static void expect(const struct node_facts *f, const char *expected, char *ret_text)
+{
+    struct findings set = {.n = 0};
+    char is[128] = "";
+
+    findings_look(&set, f->name);
+    node_find(f, &set, 1000);
+    findings_done(&set, f->name, NULL, NULL);
+    for (size_t i = 0; i < set.n; i++) {
+        size_t len = strlen(is);
+
+        (void)snprintf(is + len, sizeof(is) - len, "%s%s", i > 0 ? " " : "",
+            finding_kinds[set.items[i]->code].code);
+        assert_string_equal(set.items[i]->subject, "a");
+    }
+    if (ret_text)
+        (void)snprintf(ret_text, FINDING_TEXT_MAX, "%s", set.n > 0 ? set.items[0]->text : "");
+    findings_deinit(&set);
+    assert_string_equal(is, expected);
+}
+
+static void test_one_that_is_well(void **state)
+{
+    struct node_facts f = well;
+
+    expect(&f, "", NULL);
+    f.session = NODE_SESSION_NONE;
+    expect(&f, "", NULL);
+    f.lost_for = NODE_LOST_AFTER - 1;
+    expect(&f, "", NULL);
+    f = well;
+    f.silent_for = EDGE_SILENT_AFTER - 1;
+    expect(&f, "", NULL);
+}
+
+/* It is down when nothing reaches it: nothing that follows is found beside it. */
+static void test_one_that_is_down(void **state)
+{
+    struct node_facts f = well;
+    char text[FINDING_TEXT_MAX];
+
+    f.lost_for = NODE_LOST_AFTER;
+    f.error = "no tun";
+    f.probe_for = 400;
+    f.unapplied_for = 400;
+    f.silent_for = 61;
+    expect(&f, "WEFT-NODE-001", text);
+    assert_string_equal(text,
+        "a has acknowledged nothing that the hub has sent it for 6 s, its agent was last heard 61 "
+        "s ago, and no probe that reports reaches it.");
+    f.lost_for = 0;
+    f.silent_for = 95;
+    f.session = NODE_SESSION_NONE;
+    expect(&f, "WEFT-NODE-001", text);
+    assert_string_equal(text, "The agent of a was last heard 95 s ago, it has no session with the "
+                              "hub, and no probe that reports reaches it.");
+    /* What is not known is not held against it, and what was never there is not down. */
+    f.session = NODE_SESSION_UNKNOWN;
+    assert_false(node_is_down(&f));
+    f.session = NODE_SESSION_NONE;
+    f.silent_for = -1;
+    assert_false(node_is_down(&f));
+    f.silent_for = 95;
+    f.has_agent = false;
+    assert_false(node_is_down(&f));
+    f.has_agent = true;
+    f.reached_by = "b";
+    assert_false(node_is_down(&f));
+    f.reached_by = NULL;
+    f.copies = "two of them";
+    expect(&f, "WEFT-NODE-001 WEFT-NODE-004", NULL);
+}
+
+static void test_an_agent_that_is_silent(void **state)
+{
+    struct node_facts f = well;
+    char text[FINDING_TEXT_MAX];
+
+    f.silent_for = EDGE_SILENT_AFTER;
+    f.error = "what it said before";
+    expect(&f, "WEFT-NODE-002", text);
+    assert_string_equal(text, "The agent of a has not been heard for 90 s, while its WireGuard "
+                              "still has a session with the hub.");
+    f.session = NODE_SESSION_NONE;
+    f.reached_by = "b";
+    expect(&f, "WEFT-NODE-002", text);
+    assert_non_null(strstr(text, "while the probe of b reaches it."));
+    f.session = NODE_SESSION_UNKNOWN;
+    f.reached_by = NULL;
+    expect(&f, "WEFT-NODE-002", text);
+    assert_string_equal(text, "The agent of a has not been heard for 90 s.");
+}
+
+static void test_an_agent_that_cannot(void **state)
+{
+    struct node_facts f = well;
+    char text[FINDING_TEXT_MAX];
+
+    f.error = "no tun";
+    expect(&f, "WEFT-APPLY-001", text);
+    assert_string_equal(text, "The agent of a cannot apply what the network says: no tun.");
+    f = well;
+    f.unapplied_for = EDGE_SILENT_AFTER - 1;
+    expect(&f, "", NULL);
+    f.unapplied_for++;
+    expect(&f, "WEFT-NODE-003", text);
+    assert_string_equal(text, "The agent of a has applied nothing yet.");
+    f.silent_for = -1;
+    expect(&f, "WEFT-NODE-003", text);
+    assert_string_equal(text, "The agent of a has never been heard.");
+}
+
+/* Its probe alone is silent only if its machine was there after a report was missing. */
+static void test_a_probe_that_is_silent(void **state)
+{
+    struct node_facts f = well;
+    char text[FINDING_TEXT_MAX];
+
+    assert_int_equal(node_probe_limit(10), 25);
+    f.probe_for = 24;
+    expect(&f, "", NULL);
+    f.probe_for = 25;
+    expect(&f, "WEFT-PROBE-001", text);
+    assert_string_equal(text, "The probe of a has not been heard for 25 s, and said that it "
+                              "reports each 10 s: what it said is not counted any more.");
+    f.there_for = 13;
+    expect(&f, "WEFT-PROBE-001", NULL);
+    f.there_for = 14;
+    expect(&f, "", NULL);
+    f.there_for = -1;
+    expect(&f, "WEFT-PROBE-001", NULL);
+    /* One of an older version does not say how often it reports; and there may be none. */
+    f.probe_every = 0;
+    f.probe_for = 4000;
+    expect(&f, "", NULL);
+    f = well;
+    f.probe_for = -1;
+    expect(&f, "", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_that_is_well),
+        cmocka_unit_test(test_one_that_is_down),
+        cmocka_unit_test(test_an_agent_that_is_silent),
+        cmocka_unit_test(test_an_agent_that_cannot),
+        cmocka_unit_test(test_a_probe_that_is_silent),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,33 @@
+/*
+ * nic.h - what ethtool(8) says and sets of a network device: the lengths of its rings, and features
+ * by their names.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** The rings of a device, in descriptors. */
+struct nic_rings {
+    uint32_t rx;
+    uint32_t rx_max; /* up to which @rx may be set */
+    uint32_t tx;
+    uint32_t tx_max;
+};
+
+/** nic_get_rings() - 0; or negative errno: -EOPNOTSUPP, the device has none that can be set. */
+int nic_get_rings(const char *device, struct nic_rings *ret);
+
+/** nic_set_rings() - set both lengths; the line may stop for a moment. 0 or negative errno. */
+int nic_set_rings(const char *device, const struct nic_rings *rings);
+
+/**
+ * nic_get_feature() - is a feature such as "rx-udp-gro-forwarding" on?
+ *
+ * Return: 0; or negative errno: -EOPNOTSUPP, the kernel knows none of that name, or the device does
+ * not let it be changed.
+ */
+int nic_get_feature(const char *device, const char *name, bool *ret);
+
+/** nic_set_feature() - 0 or negative errno; -EOPNOTSUPP also where the device did not take it. */
+int nic_set_feature(const char *device, const char *name, bool on);

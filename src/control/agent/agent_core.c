@@ -492,6 +492,7 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
     own.meter = is_serving ? &a->meter.meter : NULL;
     if (is_serving && node_meter_is_due(&a->meter, facts->now))
         hub->report.edges_changed = true;
+    node_report_on_findings(&hub->report, facts);
     if (!node_report_is_due(&hub->report, facts->now) ||
         !hub_set_takes_report(&a->hubs, hub, facts->now) || hub_link_is_reporting(hub->link))
         return;
@@ -520,7 +521,9 @@ static void poll_report(struct agent *a, nsec_t now)
         .rates_why = a->reconcile.rates_why,
         .machine = a->copy.machine,
         .metrics_port = metrics_port_overlay(&a->metrics),
-        .now = now};
+        .findings = &a->findings,
+        .now = now,
+        .wall_s = a->wall_clock() / NSEC_PER_SEC};
 
     if (gethostname(host, sizeof(host)) == 0 && node_report_hostname(host, a->snapshot.self))
         facts.hostname = host;

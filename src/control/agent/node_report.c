@@ -12,7 +12,9 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "health/self.h"
 #include "mesh/object/edge_status.h"
+#include "mesh/object/fields.h"
 #include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
 #include "mesh/render/render.h"
@@ -26,6 +28,9 @@
  * fewer bytes in a report to an older hub. */
 #define EDGES_MAX     150
 #define EDGES_MAX_OLD 340
+
+/* And beside findings. */
+#define EDGES_BESIDE_FINDINGS 110
 
 /* A report with more edges than this has no room for what was moved. */
 #define EDGES_BESIDE_TRAFFIC 75
@@ -75,6 +80,46 @@ void node_report_on_sent(struct node_report *nr, nsec_t now)
     nr->sent_at = now;
     nr->edges_changed = false;
     nr->self_changed = false;
+}
+
+/* ---- findings ------------------------------------------------------------------------------- */
+
+static json_t *encode_findings(const struct node_report_facts *facts)
+{
+    return facts->findings
+               ? self_encode(facts->findings, facts->snapshot->self, facts->wall_s)
+               : json_array();
+}
+
+static bool is_same_field(const json_t *a, const json_t *b, const char *name)
+{
+    return strcmp(fields_text_of(a, name), fields_text_of(b, name)) == 0;
+}
+
+/* The figures in their sentences go along with the next report. */
+static bool are_alike(const json_t *a, const json_t *b)
+{
+    size_t n = json_array_size(a);
+
+    for (size_t i = 0; i < n && i < json_array_size(b); i++) {
+        const json_t *x = json_array_get(a, i);
+        const json_t *y = json_array_get(b, i);
+
+        if (!is_same_field(x, y, "code") || !is_same_field(x, y, "peer"))
+            return false;
+    }
+    return n == json_array_size(b);
+}
+
+void node_report_on_findings(struct node_report *nr, const struct node_report_facts *facts)
+{
+    json_t *found;
+
+    if ((!facts->findings || facts->findings->n == 0) && json_array_size(nr->found_reported) == 0)
+        return;
+    found = encode_findings(facts);
+    nr->edges_changed |= !are_alike(found, nr->found_reported);
+    json_decref(found);
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */
@@ -173,6 +218,15 @@ void node_report_deinit(struct node_report *nr)
     edge_report_forget(&nr->edges);
     json_decref(nr->node_reported);
     nr->node_reported = NULL;
+    json_decref(nr->found_reported);
+    nr->found_reported = NULL;
+}
+
+static size_t edges_max(const struct node_report *nr)
+{
+    if (nr->is_old_hub)
+        return EDGES_MAX_OLD;
+    return json_array_size(nr->found_reported) > 0 ? EDGES_BESIDE_FINDINGS : EDGES_MAX;
 }
 
 static json_t *encode_edges(struct node_report *nr, const struct node_report_facts *facts)
@@ -185,8 +239,7 @@ static json_t *encode_edges(struct node_report *nr, const struct node_report_fac
     for (size_t i = 0; seen && i < reach->n; i++)
         n += see_edge(&seen[n], facts, &reach->items[i], nr->is_old_hub);
     if (seen)
-        edges = edge_report_make(
-            &nr->edges, seen, n, nr->is_old_hub ? EDGES_MAX_OLD : EDGES_MAX, facts);
+        edges = edge_report_make(&nr->edges, seen, n, edges_max(nr), facts);
     free(seen);
     /* An older hub forgets what a report leaves out, so a second one would not add to it. */
     nr->edges.has_more &= !nr->is_old_hub;
@@ -285,10 +338,12 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
 
     if (nr->edges.begins || nr->is_old_hub)
         node_report_deinit(nr);
+    json_decref(nr->found_reported);
+    nr->found_reported = encode_findings(facts);
     edges = encode_edges(nr, facts);
-    body = json_pack("{s:o*, s:o*, s:o, s:o}", "traffic",
+    body = json_pack("{s:o*, s:o*, s:o, s:O*, s:o}", "traffic",
         encode_traffic(nr, facts, json_object_size(edges)), "node", encode_changes(nr, facts),
-        "applied", encode_applied(facts), "edges", edges);
+        "applied", encode_applied(facts), "findings", nr->found_reported, "edges", edges);
     if (!nr->is_old_hub)
         edge_report_sign(&nr->edges, body);
     return body;

@@ -2,7 +2,7 @@
  * node_report.h - what this node reports to the hub, and when: PUT /v1/status.
  *
  * A report is due each minute. It is due five seconds after the last one when the path to a peer
- * has changed. It is due a fifth of a second after the last one when this node's own addresses have
+ * has changed, or something else is found to be wrong. It is due a fifth of a second after the last one when this node's own addresses have
  * changed, because peers wait for that, or when one report could not hold everything.
  *
  * A report holds what differs from what the hub has (monitor/edge_report.h). An older hub replaces
@@ -17,14 +17,17 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "health/finding.h"
 #include "monitor/edge_report.h"
 
 struct node_report {
     nsec_t sent_at;     /* time of the last report; 0: none, or one is due at once */
-    bool edges_changed; /* since then: the path to a peer, or which edges can be applied */
+    bool edges_changed; /* since then: the path to a peer, which edges can be applied, or what is
+                           found */
     bool self_changed;  /* since then: the addresses at which this node can be reached */
     bool is_old_hub;    /* the hub is an older one: each report has to hold everything */
     struct edge_report edges;
+    json_t *found_reported; /* owns a reference; the findings of the last report; NULL: none was */
     uint64_t traffic_reported; /* number of the last flow that the hub took (meter.h) */
     uint64_t traffic_sent;     /* and of the last in the report being sent; 0: none is in it */
     json_t
@@ -43,12 +46,14 @@ struct node_report_facts {
     const struct meter *meter;          /* NULL: the hub is not told what moves */
     const char *rates_why;              /* why rates are not kept; "": they are, or none wanted */
     const char *hostname;               /* of this machine; NULL: not to be told */
+    const struct findings *findings;    /* NULL: nothing is known to be wrong */
     const json_t *machine;              /* on which this agent runs; NULL: not to be told */
     uint16_t metrics_port;   /* where Prometheus asks, at the overlay address; 0: nowhere there */
     enum engine_kind engine; /* AUTO: none runs */
     uint64_t applied;        /* revision of the last pass that succeeded; 0: none did */
     const char *fault;       /* why the last pass failed; "": it did not */
     nsec_t now;              /* monotonic */
+    int64_t wall_s;          /* since 1970 */
 };
 
 /** node_report_init() - nothing was reported yet. @run: a random number, not 0. */
@@ -59,6 +64,9 @@ void node_report_deinit(struct node_report *nr);
 
 /** node_report_on_hub() - the hub answers again and may be another one: report everything anew. */
 void node_report_on_hub(struct node_report *nr);
+
+/** node_report_on_findings() - what is found may be something else than what was reported. */
+void node_report_on_findings(struct node_report *nr, const struct node_report_facts *facts);
 
 /** node_report_has_changes() - is there something that is not reported yet? */
 bool node_report_has_changes(const struct node_report *nr);

@@ -612,6 +612,47 @@ static void test_node(void **state)
     snapshot_deinit(&w->snapshot);
 }
 
+/* What is found is in each report, and another finding makes one due, but not other figures. */
+static void test_findings(void **state)
+{
+    struct world *w = make_world();
+    const char *self = w->snapshot.self;
+    struct findings found = {.n = 0};
+    struct node_report nr;
+    json_t *body;
+
+    w->facts.wall_s = 1000;
+    w->facts.findings = &found;
+    node_report_init(&nr, 7);
+    node_report_on_findings(&nr, &w->facts);
+    assert_false(nr.edges_changed);
+    body = node_report_encode(&nr, &w->facts);
+    assert_true(json_is_array(json_object_get(body, "findings")));
+    json_decref(body);
+    take(&nr, EDGE_REPORT_TAKEN);
+
+    (void)findings_add(&found, FINDING_CLOCK_OFF, self, 990, "12 s off");
+    node_report_on_findings(&nr, &w->facts);
+    assert_true(nr.edges_changed);
+    body = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_array_size(json_object_get(body, "findings")), 1);
+    json_decref(body);
+    take(&nr, EDGE_REPORT_TAKEN);
+    (void)findings_add(&found, FINDING_CLOCK_OFF, self, 995, "13 s off");
+    node_report_on_findings(&nr, &w->facts);
+    assert_false(nr.edges_changed);
+    (void)findings_add(&found, FINDING_DISK_LOW, self, 995, "it is nearly full");
+    node_report_on_findings(&nr, &w->facts);
+    assert_true(nr.edges_changed);
+    take(&nr, EDGE_REPORT_TAKEN);
+    /* It is over. */
+    findings_deinit(&found);
+    node_report_on_findings(&nr, &w->facts);
+    assert_true(nr.edges_changed);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
 /* What moved: number by number, beside few edges, and from the first on to a hub that begins. */
 static void test_what_moved(void **state)
 {
@@ -690,6 +731,7 @@ int main(void)
         cmocka_unit_test(test_older_hub),
         cmocka_unit_test(test_applied),
         cmocka_unit_test(test_node),
+        cmocka_unit_test(test_findings),
         cmocka_unit_test(test_what_moved),
     };
 

@@ -61,9 +61,10 @@ static size_t first_of(const struct findings *f, const char *subject)
     return place_of(f, (enum finding_code)0, subject, &found);
 }
 
+/* @subject: NULL: any. */
 static bool is_of(const struct findings *f, size_t i, const char *subject)
 {
-    return i < f->n && strcmp(f->items[i]->subject, subject) == 0;
+    return i < f->n && (!subject || strcmp(f->items[i]->subject, subject) == 0);
 }
 
 void findings_deinit(struct findings *f)
@@ -91,9 +92,18 @@ bool findings_has(const struct findings *f, const char *subject, enum finding_se
     return false;
 }
 
+bool findings_are_alike(const struct findings *a, const struct findings *b)
+{
+    for (size_t i = 0; i < a->n && i < b->n; i++)
+        if (a->items[i]->code != b->items[i]->code ||
+            strcmp(a->items[i]->subject, b->items[i]->subject) != 0)
+            return false;
+    return a->n == b->n;
+}
+
 void findings_look(struct findings *f, const char *subject)
 {
-    for (size_t i = first_of(f, subject); is_of(f, i, subject); i++)
+    for (size_t i = subject ? first_of(f, subject) : 0; is_of(f, i, subject); i++)
         f->items[i]->is_old = true;
 }
 
@@ -163,13 +173,13 @@ void finding_set_fix(struct finding *f, const char *fmt, ...)
     text_make_plain(f->fix, '?');
 }
 
-void findings_done(struct findings *f, const char *subject, finding_changed_fn changed, void *arg)
+/* Of those from @begin to before @end, what is old is forgotten. */
+static void settle(
+    struct findings *f, size_t begin, size_t end, finding_changed_fn changed, void *arg)
 {
-    size_t begin = first_of(f, subject);
     size_t kept = begin;
-    size_t i = begin;
 
-    for (; is_of(f, i, subject); i++) {
+    for (size_t i = begin; i < end; i++) {
         struct finding *item = f->items[i];
 
         if (changed && (item->is_new || item->is_old))
@@ -181,13 +191,45 @@ void findings_done(struct findings *f, const char *subject, finding_changed_fn c
         }
         free(item);
     }
-    memmove(&f->items[kept], &f->items[i], (f->n - i) * sizeof(*f->items));
-    f->n -= i - kept;
+    memmove(&f->items[kept], &f->items[end], (f->n - end) * sizeof(*f->items));
+    f->n -= end - kept;
+}
+
+void findings_done(struct findings *f, const char *subject, finding_changed_fn changed, void *arg)
+{
+    size_t begin = subject ? first_of(f, subject) : 0;
+    size_t end = begin;
+
+    while (is_of(f, end, subject))
+        end++;
+    settle(f, begin, end, changed, arg);
+}
+
+static bool is_about(const struct finding *f, unsigned kinds)
+{
+    return (kinds & 1u << finding_kinds[f->code].subject) != 0;
+}
+
+void findings_take(struct findings *f, const struct findings *from, unsigned kinds,
+    finding_changed_fn changed, void *arg)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (is_about(f->items[i], kinds))
+            f->items[i]->is_old = true;
+    for (size_t i = 0; from && i < from->n; i++) {
+        const struct finding *theirs = from->items[i];
+
+        if (is_about(theirs, kinds))
+            finding_set_fix(
+                findings_add(f, theirs->code, theirs->subject, theirs->since, "%s", theirs->text),
+                "%s", theirs->fix);
+    }
+    findings_done(f, NULL, changed, arg);
 }
 
 /* ---- as JSON -------------------------------------------------------------------------------- */
 
-static const char *const subject_names[] = {"hub", "node", "pair", "way", "job", "rank"};
+static const char *const subject_names[] = {"hub", "node", "pair", "way", "job", "rank", "budget"};
 _Static_assert(sizeof(subject_names) / sizeof(*subject_names) == FINDING_SUBJECT_N, "a name each");
 
 json_t *finding_encode(const struct finding *f, int64_t at)

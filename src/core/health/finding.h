@@ -24,12 +24,13 @@
 
 /** What a finding is about, and so how its subject is written. */
 enum finding_subject {
-    FINDING_OF_HUB,  /* "hub": the hub that says it, or, at a node, the one that serves it */
-    FINDING_OF_NODE, /* "a" */
-    FINDING_OF_PAIR, /* "a--b", both ways */
-    FINDING_OF_WAY,  /* "a>b": the packets from a to b */
-    FINDING_OF_JOB,  /* "train"; also a network's name, of a budget */
-    FINDING_OF_RANK, /* "train/a": the part of job train that runs on node a */
+    FINDING_OF_HUB,    /* "hub": the hub that says it, or, at a node, the one that serves it */
+    FINDING_OF_NODE,   /* "a" */
+    FINDING_OF_PAIR,   /* "a--b", both ways */
+    FINDING_OF_WAY,    /* "a>b": the packets from a to b */
+    FINDING_OF_JOB,    /* "train" */
+    FINDING_OF_RANK,   /* "train/a": the part of job train that runs on node a */
+    FINDING_OF_BUDGET, /* "train", a job's, or the network's name */
     FINDING_SUBJECT_N,
 };
 
@@ -355,11 +356,11 @@ extern const char *const finding_severity_names[];
         "Look at what each rank waits for: py-spy dump --pid PID on each node.", \
         "Have one rank of a running job sleep for good.") \
     /* What is spent */ \
-    X(BUDGET_NEAR, "WEFT-COST-001", JOB, NOTE, "budget of the day is nearly spent", \
+    X(BUDGET_NEAR, "WEFT-COST-001", BUDGET, NOTE, "budget of the day is nearly spent", \
         "Four fifths of the day's budget are spent.", \
         "Raise the budget, or let the job meet less often: weft plan.", \
         "Set a budget that is nearly reached.") \
-    X(BUDGET_SPENT, "WEFT-COST-002", JOB, WARNING, "budget of the day is spent", \
+    X(BUDGET_SPENT, "WEFT-COST-002", BUDGET, WARNING, "budget of the day is spent", \
         "All of the day's budget is spent. Nothing is stopped for it.", \
         "Raise the budget, or let the job meet less often: weft plan.", \
         "Set a budget that is passed.")
@@ -386,6 +387,8 @@ struct finding_kind {
 /** finding_kinds - by enum finding_code. */
 extern const struct finding_kind finding_kinds[];
 
+/** Longest code. */
+#define FINDING_CODE_TEXT_MAX 31
 /** The subject of what is found of a hub. */
 #define FINDING_HUB "hub"
 /** Longest subject: two names and "--", or a job's and a node's; with the zero. */
@@ -428,8 +431,11 @@ const struct finding *findings_find(
 /** findings_has() - is anything at least that grave found about @subject? */
 bool findings_has(const struct findings *f, const char *subject, enum finding_severity least);
 
-/** findings_look() - @subject is looked at anew: what is not found again ends at findings_done().
- */
+/** findings_are_alike() - do both have the same codes about the same subjects? */
+bool findings_are_alike(const struct findings *a, const struct findings *b);
+
+/** findings_look() - @subject, NULL: all, is looked at anew: what is not found again ends at
+ * findings_done(). */
 void findings_look(struct findings *f, const char *subject);
 
 /** findings_look_as() - the same, of what is found about a @subject of that kind: a job may be
@@ -453,10 +459,19 @@ void finding_set_fix(struct finding *f, const char *fmt, ...) __attribute__((for
 /** What has changed with a finding. */
 typedef void (*finding_changed_fn)(void *arg, const struct finding *f, bool is_over);
 
-/** findings_done() - @subject was looked at: tell @changed (NULL: nobody) of what has begun and of
+/** findings_done() - @subject, NULL: all, was looked at: tell @changed (NULL: nobody) of what has begun and of
  * what is over, which is forgotten. @changed must not change @f, and @subject is not a finding's.
  */
 void findings_done(struct findings *f, const char *subject, finding_changed_fn changed, void *arg);
+
+/**
+ * findings_take() - of some kinds of subject, what is found is what somebody else has found
+ * @from:	theirs; NULL: nothing
+ * @kinds:	a bit each: 1 << FINDING_OF_JOB. All of @f that is about such a subject is theirs
+ * @changed:	as of findings_done()
+ */
+void findings_take(struct findings *f, const struct findings *from, unsigned kinds,
+    finding_changed_fn changed, void *arg);
 
 /** finding_encode() - as JSON, by the clock @at; a new reference, NULL: no memory. */
 json_t *finding_encode(const struct finding *f, int64_t at);

@@ -68,27 +68,34 @@ static void add_silent(const struct node_facts *f, struct findings *set, int64_t
     finding_set_fix(found, "On %s: weft status says what is in the way to the hub.", f->name);
 }
 
-void node_find(const struct node_facts *f, struct findings *set, int64_t at)
+bool node_find(const struct node_facts *f, struct findings *set, int64_t at)
 {
-    if (f->copies[0] != '\0')
+    bool has_copies = f->copies[0] != '\0';
+    bool is_silent = node_is_silent(f);
+    bool is_failing = !is_silent && f->has_agent && f->error;
+    bool is_unapplied = f->has_agent && f->unapplied_for >= EDGE_SILENT_AFTER;
+    bool lacks_probe = is_probe_silent(f);
+
+    if (has_copies)
         (void)findings_add(set, FINDING_NODE_COPIED, f->name, at, "%s", f->copies);
     if (node_is_down(f)) {
         add_down(f, set, at);
-        return;
+        return true;
     }
-    if (node_is_silent(f))
+    if (is_silent)
         add_silent(f, set, at);
-    else if (f->has_agent && f->error)
+    if (is_failing)
         (void)findings_add(set, FINDING_APPLY_FAILED, f->name, at,
             "The agent of %s cannot apply what the network says: %s.", f->name, f->error);
-    if (f->has_agent && f->unapplied_for >= EDGE_SILENT_AFTER)
+    if (is_unapplied)
         (void)findings_add(set, FINDING_NODE_NEVER_APPLIED, f->name, at,
             f->silent_for < 0 ? "The agent of %s has never been heard."
                               : "The agent of %s has applied nothing yet.",
             f->name);
-    if (is_probe_silent(f))
+    if (lacks_probe)
         (void)findings_add(set, FINDING_PROBE_SILENT, f->name, at,
             "The probe of %s has not been heard for %" PRId64 " s, and said that it reports each "
             "%" PRIu32 " s: what it said is not counted any more.",
             f->name, f->probe_for, f->probe_every);
+    return has_copies || is_silent || is_failing || is_unapplied || lacks_probe;
 }

@@ -54,5 +54,6 @@ bool node_is_silent(const struct node_facts *f);
 /** node_probe_limit() - a probe that reports each @every s is silent after so many, s. */
 int64_t node_probe_limit(uint32_t every);
 
-/** node_find() - add to @set all that is found of the node; the caller has begun the look. */
-void node_find(const struct node_facts *f, struct findings *set, int64_t at);
+/** node_find() - add to @set all that is found of the node; the caller has begun the look. Returns
+ * true if it is anything. */
+bool node_find(const struct node_facts *f, struct findings *set, int64_t at);

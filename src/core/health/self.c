@@ -1,8 +1,12 @@
 /* self.c - see self.h. */
 #include "health/self.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/parse.h"
+#include "mesh/object/fields.h"
 
 /* A hub that has been silent for its longest silence and so much more is not reached. */
 #define HUB_PATIENCE_S 13
@@ -330,27 +334,12 @@ static void find_peer(struct look *l, const struct self_peer *peer)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Ends what was not found again, subject by subject: those that are gone from the network, too. */
-static void end_old(struct findings *f, finding_changed_fn changed, void *arg)
-{
-    char subject[FINDING_SUBJECT_MAX];
-    size_t i = 0;
-
-    while (i < f->n) {
-        (void)snprintf(subject, sizeof(subject), "%s", f->items[i]->subject);
-        findings_done(f, subject, changed, arg);
-        while (i < f->n && strcmp(f->items[i]->subject, subject) == 0)
-            i++;
-    }
-}
-
 void self_find(
     struct findings *f, const struct self_facts *facts, finding_changed_fn changed, void *arg)
 {
     struct look l = {.found = f, .facts = facts};
 
-    for (size_t i = 0; i < f->n; i++)
-        f->items[i]->is_old = true;
+    findings_look(f, NULL);
     l.is_broken = is_said(facts->fault) || is_said(facts->lockout);
     l.is_hub_lost = is_hub_lost(facts);
     l.is_hub_late = facts->hub.name && facts->hub.silent_s >= facts->hub.quiet_s;
@@ -365,5 +354,116 @@ void self_find(
     find_other_hubs(&l);
     for (size_t i = 0; i < facts->n_peers && !l.is_cut && !l.is_broken; i++)
         find_peer(&l, &facts->peers[i]);
-    end_old(f, changed, arg);
+    findings_done(f, NULL, changed, arg);
+}
+
+/* ---- what the hub is told ------------------------------------------------------------------- */
+
+/* What the hub finds by itself, of reports and probes. Of a pair it sees all but how its sessions
+ * and packets fare at the ends. */
+static bool is_for_hub(enum finding_code code)
+{
+    switch (code) {
+    case FINDING_NODE_DOWN:
+    case FINDING_NODE_AGENT_SILENT:
+    case FINDING_NODE_NEVER_APPLIED:
+    case FINDING_NODE_COPIED:
+    case FINDING_APPLY_FAILED:
+    case FINDING_PROBE_SILENT:
+    case FINDING_AGENT_UNREACHED:
+    case FINDING_HUB_AWAY:
+        return false;
+    case FINDING_PEER_SILENT:
+    case FINDING_HANDSHAKE_LATE:
+    case FINDING_HANDSHAKE_STALE:
+    case FINDING_PATH_SHORT:
+        return true;
+    default:
+        return finding_kinds[code].subject == FINDING_OF_NODE;
+    }
+}
+
+/* The other node of a pair with the node @name; "": @subject is that node; NULL: neither. */
+static const char *peer_in(const char *subject, const char *name, char buf[static FINDING_SUBJECT_MAX])
+{
+    const char *middle = strstr(subject, "--");
+    size_t len = strlen(name);
+
+    if (strcmp(subject, name) == 0)
+        return "";
+    if (!middle)
+        return NULL;
+    if (strcmp(middle + 2, name) == 0) {
+        (void)snprintf(
+            buf, FINDING_SUBJECT_MAX, "%.*s", (int)(middle - subject), subject);
+        return buf;
+    }
+    return strncmp(subject, name, len) == 0 && subject + len == middle ? middle + 2 : NULL;
+}
+
+json_t *self_encode(const struct findings *f, const char *name, int64_t at)
+{
+    _cleanup_(freep) const struct finding **sorted = findings_sorted(f);
+    json_t *list = sorted ? json_array() : NULL;
+
+    for (size_t i = 0; list && i < f->n && json_array_size(list) < SELF_SAID_MAX; i++) {
+        const struct finding *item = sorted[i];
+        char buf[FINDING_SUBJECT_MAX];
+        const char *peer = is_for_hub(item->code) ? peer_in(item->subject, name, buf) : NULL;
+
+        if (peer)
+            fields_append(&list,
+                json_pack("{s:s, s:s*, s:I, s:s, s:s}", "code", finding_kinds[item->code].code,
+                    "peer", peer[0] != '\0' ? peer : NULL, "forSeconds",
+                    (json_int_t)(at > item->since ? at - item->since : 0), "text", item->text,
+                    "fix", item->fix));
+    }
+    return list;
+}
+
+static int decode_said(struct findings *ret, const json_t *json, int64_t at, struct err *e)
+{
+    struct fields f = fields_make(json, "a finding", e);
+    const char *code = fields_string(&f, "code", FIELDS_REQUIRED, 1, FINDING_CODE_TEXT_MAX);
+    const char *text = fields_string(&f, "text", FIELDS_REQUIRED, 1, FINDING_TEXT_MAX - 1);
+    const char *fix = fields_string(&f, "fix", FIELDS_OPTIONAL, 0, FINDING_FIX_MAX - 1);
+    char peer[NAME_MAX_LEN + 1] = "";
+    uint64_t for_s = 0;
+
+    fields_name(&f, "peer", FIELDS_OPTIONAL, peer);
+    fields_u64(&f, "forSeconds", FIELDS_OPTIONAL, 0, UINT32_MAX, &for_s);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    for (unsigned k = 0; k < FINDING_CODE_N; k++) {
+        bool is_pair = finding_kinds[k].subject == FINDING_OF_PAIR;
+        struct finding *found;
+
+        if (strcmp(finding_kinds[k].code, code) != 0 || !is_for_hub(k) || is_pair != (peer[0] != '\0'))
+            continue;
+        found = findings_add(ret, (enum finding_code)k, peer, at - (int64_t)for_s, "%s", text);
+        if (!found)
+            return err_set(e, -ENOMEM, "no memory for what a node finds");
+        if (fix && fix[0] != '\0')
+            finding_set_fix(found, "%s", fix);
+    }
+    return 0;
+}
+
+int self_decode(struct findings *ret, const json_t *list, int64_t at, struct err *e)
+{
+    struct findings found = {.n = 0};
+    int r = 0;
+
+    if (json_array_size(list) > SELF_SAID_MAX)
+        return err_set(e, -EINVAL, "a report has %zu findings, and %d are allowed",
+            json_array_size(list), SELF_SAID_MAX);
+    for (size_t i = 0; r == 0 && i < json_array_size(list); i++)
+        r = decode_said(&found, json_array_get(list, i), at, e);
+    if (r != 0) {
+        findings_deinit(&found);
+        return r;
+    }
+    findings_done(&found, NULL, NULL, NULL);
+    *ret = found;
+    return 0;
 }

@@ -140,3 +140,26 @@ struct self_facts {
  */
 void self_find(
     struct findings *f, const struct self_facts *facts, finding_changed_fn changed, void *arg);
+
+/** Most findings that a node says to its hub, the gravest first. */
+#define SELF_SAID_MAX 16
+
+/**
+ * self_encode() - what the hub does not find by itself
+ * @name:	the node's
+ *
+ * [{"code", "peer"?, "forSeconds", "text", "fix"}]: of the node itself, and of its pair with @peer.
+ *
+ * Return: a new reference, NULL: no memory.
+ */
+json_t *self_encode(const struct findings *f, const char *name, int64_t at);
+
+/**
+ * self_decode() - what self_encode() has made, taken in by the clock @at
+ * @ret:	untouched on failure; a subject is the peer of a pair, or "", the node itself
+ *
+ * What this version does not know is passed over.
+ *
+ * Return: 0; -EINVAL with words; -ENOMEM with words.
+ */
+int self_decode(struct findings *ret, const json_t *list, int64_t at, struct err *e);

@@ -77,6 +77,42 @@ static void test_a_look_is_at_one_subject(void **state)
     findings_deinit(&f);
 }
 
+static void test_what_somebody_else_has_found(void **state)
+{
+    const unsigned kinds = 1u << FINDING_OF_JOB | 1u << FINDING_OF_RANK;
+    struct findings theirs = {.n = 0};
+    struct findings f = {.n = 0};
+    struct told told = {""};
+
+    (void)findings_add(&f, FINDING_BUDGET_SPENT, "train", 1, "x");
+    findings_done(&f, "train", NULL, NULL);
+    finding_set_fix(
+        findings_add(&theirs, FINDING_RANK_STOPPED, "train/a", 7, "process 12 is stopped"), "y");
+    (void)findings_add(&theirs, FINDING_JOB_STUCK, "train", 8, "x");
+    /* Not of a kind that is taken. */
+    (void)findings_add(&theirs, FINDING_NODE_DOWN, "b", 9, "x");
+    for (unsigned i = 0; i < 2; i++)
+        findings_take(&f, &theirs, kinds, tell, &told);
+    assert_string_equal(told.text, "+WEFT-JOB-001 train;+WEFT-RANK-004 train/a;");
+    assert_int_equal(f.n, 3);
+    assert_int_equal(findings_find(&f, FINDING_RANK_STOPPED, "train/a")->since, 7);
+    assert_string_equal(
+        findings_find(&f, FINDING_RANK_STOPPED, "train/a")->text, "process 12 is stopped");
+    assert_string_equal(findings_find(&f, FINDING_RANK_STOPPED, "train/a")->fix, "y");
+
+    findings_look(&theirs, "train/a");
+    findings_done(&theirs, "train/a", NULL, NULL);
+    told.text[0] = '\0';
+    findings_take(&f, &theirs, kinds, tell, &told);
+    assert_string_equal(told.text, "-WEFT-RANK-004 train/a;");
+    findings_take(&f, NULL, kinds, tell, &told);
+    assert_string_equal(told.text, "-WEFT-RANK-004 train/a;-WEFT-JOB-001 train;");
+    assert_non_null(findings_find(&f, FINDING_BUDGET_SPENT, "train"));
+    assert_int_equal(f.n, 1);
+    findings_deinit(&theirs);
+    findings_deinit(&f);
+}
+
 static void test_a_pair_has_one_name(void **state)
 {
     char buf[FINDING_SUBJECT_MAX];
@@ -167,6 +203,7 @@ static const char *const about[FINDING_SUBJECT_N] = {
     [FINDING_OF_WAY] = "A pair, one way: `a>b`, from a to b",
     [FINDING_OF_JOB] = "A job: `train`",
     [FINDING_OF_RANK] = "A job's part on one node: `train/a`",
+    [FINDING_OF_BUDGET] = "A budget: `train`, the job that has it, or the network's name",
 };
 
 static void make_document(struct str *out)
@@ -224,6 +261,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_begins_once_and_ends_once),
         cmocka_unit_test(test_a_look_is_at_one_subject),
+        cmocka_unit_test(test_what_somebody_else_has_found),
         cmocka_unit_test(test_a_pair_has_one_name),
         cmocka_unit_test(test_severities),
         cmocka_unit_test(test_a_full_set_counts_what_it_leaves_out),

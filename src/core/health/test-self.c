@@ -461,6 +461,82 @@ static void test_what_was_found_before(void **state)
     findings_deinit(&f);
 }
 
+/* ---- what the hub is told ------------------------------------------------------------------- */
+
+static json_t *parsed(const char *text)
+{
+    json_t *json = json_loads(text, 0, NULL);
+
+    assert_non_null(json);
+    return json;
+}
+
+static void test_what_the_hub_is_told(void **state)
+{
+    struct findings f = {.n = 0};
+    struct findings back = {.n = 0};
+    json_t *json;
+
+    (void)findings_add(&f, FINDING_CLOCK_OFF, "b", AT, "the clock is 12 s off");
+    finding_set_fix(findings_add(&f, FINDING_HANDSHAKE_LATE, "b--c", AT, "it is late"), "mend it");
+    (void)findings_add(&f, FINDING_HANDSHAKE_LATE, "a--b", AT, "it is late");
+    /* The hub sees these itself, and the last two are not of this node. */
+    (void)findings_add(&f, FINDING_APPLY_FAILED, "b", AT, "it fails");
+    (void)findings_add(&f, FINDING_PAIR_NO_PATH, "a--b", AT, "no path");
+    (void)findings_add(&f, FINDING_HUB_UNREACHED, "hub", AT, "not there");
+    (void)findings_add(&f, FINDING_HANDSHAKE_LATE, "c--d", AT, "it is late");
+    (void)findings_add(&f, FINDING_CLOCK_OFF, "bb", AT, "the clock is 12 s off");
+    json = self_encode(&f, "b", AT + 5);
+    assert_int_equal(json_array_size(json), 3);
+    assert_int_equal(self_decode(&back, json, 1000, NULL), 0);
+    assert_int_equal(back.n, 3);
+    assert_int_equal(findings_find(&back, FINDING_CLOCK_OFF, "")->since, 995);
+    assert_string_equal(findings_find(&back, FINDING_CLOCK_OFF, "")->text, "the clock is 12 s off");
+    assert_string_equal(findings_find(&back, FINDING_HANDSHAKE_LATE, "c")->fix, "mend it");
+    assert_non_null(findings_find(&back, FINDING_HANDSHAKE_LATE, "a"));
+    json_decref(json);
+    findings_deinit(&back);
+    findings_deinit(&f);
+}
+
+static void test_findings_that_are_not_taken(void **state)
+{
+    static const char *const passed_over[] = {
+        "[{'code':'WEFT-NEWER-001','text':'x'}]",
+        "[{'code':'WEFT-NODE-001','text':'x'}]",
+        "[{'code':'WEFT-CLOCK-001','text':'x','peer':'b'}]",
+        "[{'code':'WEFT-HANDSHAKE-001','text':'x'}]",
+    };
+    static const char *const refused[] = {
+        "[1]",
+        "[{'code':'WEFT-CLOCK-001'}]",
+        "[{'code':'WEFT-CLOCK-001','text':''}]",
+        "[{'code':'WEFT-CLOCK-001','text':'x','peer':'B!'}]",
+        "[{'code':'WEFT-CLOCK-001','text':'x','forSeconds':-1}]",
+    };
+    struct findings f = {.n = 0};
+    struct err e = ERR_NULL;
+    char text[128];
+    json_t *json;
+
+    for (size_t i = 0; i < 4 + 5; i++) {
+        (void)snprintf(text, sizeof(text), "%s", i < 4 ? passed_over[i] : refused[i - 4]);
+        for (char *p = text; *p; p++)
+            if (*p == '\'')
+                *p = '"';
+        json = parsed(text);
+        assert_int_equal(self_decode(&f, json, 1, &e), i < 4 ? 0 : -EINVAL);
+        assert_int_equal(f.n, 0);
+        json_decref(json);
+    }
+    json = json_array();
+    for (unsigned i = 0; i <= SELF_SAID_MAX; i++)
+        (void)json_array_append_new(json, json_object());
+    assert_int_equal(self_decode(&f, json, 1, &e), -EINVAL);
+    assert_string_equal(err_text(&e), "a report has 17 findings, and 16 are allowed");
+    json_decref(json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -478,6 +554,8 @@ int main(void)
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_short_packets),
         cmocka_unit_test(test_what_was_found_before),
+        cmocka_unit_test(test_what_the_hub_is_told),
+        cmocka_unit_test(test_findings_that_are_not_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

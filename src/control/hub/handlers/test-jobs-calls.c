@@ -394,6 +394,17 @@ static void test_what_nccl_took(void **state)
     "\"runningThousandths\":0," NONE ",\"peers\":[" peers "]" more "}"
 #define SAMPLE_OF(run, stopped, peers) SAMPLE_WITH(run, stopped, peers, "")
 
+/* @code: what is found of the network; NULL: nothing. */
+static void expect_finding(const char *code)
+{
+    static nsec_t ahead_by;
+
+    ahead_by += 2 * HEALTH_EACH;
+    health_pass(&hub.hub->reports.health,
+        &(struct health_time){.now = clock_now() + ahead_by, .wall_s = clock_wall_s()});
+    ask_admin("/v1/networks/default/findings", 200, code ? code : "\"findings\":[]");
+}
+
 static void test_what_holds_up_a_job(void **state)
 {
     join("a", "{}", 200, NULL);
@@ -410,6 +421,7 @@ static void test_what_holds_up_a_job(void **state)
     ask("a", "GET", "/v1/jobs", NULL, 200, "\"subject\":\"train/b\"");
     ask_admin("/v1/networks/default/jobs", 200, "\"code\":\"WEFT-RANK-004\"");
     assert_int_equal(jobs_findings(&sample_hub_network(&hub)->served->jobs)->n, 1);
+    expect_finding("\"code\":\"WEFT-RANK-004\"");
     /* What asks often is told in brief. */
     tell("a", "train.1", false, 200, NULL);
     assert_null(
@@ -419,6 +431,7 @@ static void test_what_holds_up_a_job(void **state)
     tell("b", "train.1", true, 200, NULL);
     jobs_tick(hub.hub->jobs, clock_now() + ahead);
     ask("a", "GET", "/v1/jobs", NULL, 200, "\"heldUpBy\":[]");
+    expect_finding(NULL);
 }
 
 static void test_samples_that_are_refused(void **state)

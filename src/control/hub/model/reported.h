@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/containers.h"
 #include "base/rate.h"
+#include "health/finding.h"
 #include "hub/model/copies.h"
 #include "hub/record/record.h"
 
@@ -38,6 +39,9 @@ struct reported_node {
     uint64_t stored_revision;      /* of that record; 0: it has none */
     bool is_unwritten;             /* another hub writes its record; this one has more */
     struct reported_counts counts; /* of @heard */
+    struct findings own;           /* what its agent finds, as of its last report: self_decode() */
+    int64_t own_at;                /* when that was another than before, s since 1970 */
+    bool has_new_own;              /* hub/watch/health.c has not looked at it yet */
     struct copies copies;          /* does another machine run as this node as well? */
     bool had_copies;               /* the network's events tell that one does */
     int64_t there_at;      /* when its machine was known to be there, s since 1970; 0: never yet */

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "health/self.h"
 #include "mesh/object/fields.h"
 #include "net/address/resolve.h"
 
@@ -297,6 +298,7 @@ void report_deinit(struct report *r)
     free(r->error);
     edge_parts_deinit(&r->edges);
     traffic_deinit(&r->traffic);
+    findings_deinit(&r->found);
     *r = (struct report)REPORT_NULL;
 }
 
@@ -452,6 +454,7 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     const json_t *applied = fields_object(&f, "applied", FIELDS_OPTIONAL);
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
     const json_t *traffic = fields_object(&f, "traffic", FIELDS_OPTIONAL);
+    const json_t *found = fields_array(&f, "findings", FIELDS_OPTIONAL, 0, SELF_SAID_MAX);
     int r;
 
     read_owner(&f, &rp);
@@ -463,11 +466,12 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
         fields_bool(&f, "ends", FIELDS_OPTIONAL, &rp.ends);
     }
     fields_int(&f, "everySeconds", FIELDS_OPTIONAL, 1, REQUEST_EVERY_MAX, &rp.every_seconds);
-    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic))
+    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic || found))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
             node      ? "node"
             : applied ? "applied"
-                      : "traffic");
+            : traffic ? "traffic"
+                      : "findings");
     rp.has_edges = edges != NULL;
     r = fields_end(&f);
     if (r == 0)
@@ -481,6 +485,9 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     if (r == 0 && traffic)
         r = traffic_decode(&rp.traffic, traffic, "report: traffic", e);
     rp.has_traffic = r == 0 && traffic;
+    if (r == 0 && found)
+        r = self_decode(&rp.found, found, at, e);
+    rp.has_findings = r == 0 && found;
     if (r != 0)
         return r;
     *ret = rp;

@@ -14,6 +14,7 @@
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
+#include "health/finding.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
@@ -174,6 +175,8 @@ struct report {
     uint32_t every_seconds; /* of a probe: a report comes at least so often; 0: it does not say */
     bool has_edges;         /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
+    bool has_findings;       /* something is said about what is wrong */
+    struct findings found;   /* owns; all of it: self_decode() */
     bool has_traffic;        /* something is said about what the node has moved */
     struct traffic traffic;  /* owns; hub/traffic/ keeps it */
     uint64_t run;            /* the writer's; 0: an older one, which says all its edges each time */

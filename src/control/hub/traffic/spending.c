@@ -71,7 +71,7 @@ static void find_level(
     struct health *h = of->s->health;
     const char *network = of->keyed.key;
     const char *job = line->budget.job[0] ? line->budget.job : network;
-    struct findings *found = h ? health_begin(h, network, FINDING_OF_JOB, job) : NULL;
+    struct findings *found = h ? health_begin(h, network, FINDING_OF_BUDGET, job) : NULL;
 
     if (!found)
         return;

@@ -269,6 +269,18 @@ static unsigned conditions_of(const struct model_node *node, const struct health
            (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u);
 }
 
+/* What an agent finds, as the hub's own. */
+static void add_own(struct findings *found, const struct finding *own, const char *subject)
+{
+    finding_set_fix(
+        findings_add(found, own->code, subject, own->since, "%s", own->text), "%s", own->fix);
+}
+
+static bool is_of_itself(const struct finding *own)
+{
+    return own->subject[0] == '\0';
+}
+
 /* @reached_by: a node whose probe reaches it; NULL: none, or it was not asked. */
 static void look_node(struct health *h, struct health_network *hn, const struct model_node *node,
     const char *reached_by, const struct health_time *at)
@@ -290,6 +302,7 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
     bool was_found = r->is_found;
     bool was_down = r->is_down;
     bool was_probe_silent = r->is_probe_silent;
+    bool is_heard;
 
     r->conditions = (uint8_t)conditions_of(node, at);
     if (r->reported_at == 0 || !is_unapplied(r))
@@ -299,11 +312,15 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
     facts.unapplied_for = facts.has_agent ? unapplied_for(r, at) : -1;
     copies_explain(&r->copies, copies);
     r->is_down = node_is_down(&facts);
+    is_heard = facts.has_agent && facts.silent_for >= 0 && !r->is_down && !node_is_silent(&facts);
     r->is_probe_silent = (r->conditions & CONDITION_PROBE) != 0;
     findings_look_as(&hn->found, FINDING_OF_NODE, name);
-    node_find(&facts, &hn->found, at->wall_s);
+    r->is_found = node_find(&facts, &hn->found, at->wall_s);
+    r->has_new_own = false;
+    for (size_t i = 0; i < r->own.n && is_heard; i++)
+        if (is_of_itself(r->own.items[i]))
+            add_own(&hn->found, r->own.items[i], name);
     end_look(h, &hn->found, hn->keyed.key, name, at->wall_s);
-    r->is_found = findings_has(&hn->found, name, FINDING_NOTE);
     hn->is_again |= was_found != r->is_found || was_down != r->is_down ||
                     was_probe_silent != r->is_probe_silent;
     if ((was_found && !r->is_found) || (was_down && !r->is_down) ||
@@ -359,7 +376,8 @@ static void pass_nodes(struct health *h, struct health_network *hn,
         note_there(node, at);
         if (conditions & CONDITION_LOST)
             is_any_lost = true;
-        else if (conditions != node->reported->conditions || (conditions & CONDITION_PROBE))
+        else if (conditions != node->reported->conditions || (conditions & CONDITION_PROBE) ||
+                 node->reported->has_new_own)
             look_node(h, hn, node, NULL, at);
     }
     if (!is_any_lost)
@@ -408,14 +426,18 @@ static bool is_settling(int64_t settles_at, int64_t wall_s)
     return settles_at > wall_s && settles_at <= wall_s + HEALTH_SETTLES_S;
 }
 
+static bool is_pair_settling(const struct health *h, const struct edge_pair *pair, int64_t wall_s)
+{
+    return is_settling(h->settles_at, wall_s) ||
+           is_settling(pair->nodes[0]->reported->settles_at, wall_s) ||
+           is_settling(pair->nodes[1]->reported->settles_at, wall_s);
+}
+
 static bool has_to_wait(
     const struct health *h, const struct edge_pair *pair, const struct pair_verdict *v, int64_t wall_s)
 {
     return v->waits ||
-           (v->code != FINDING_PAIR_KEY_REFUSED &&
-               (is_settling(h->settles_at, wall_s) ||
-                   is_settling(pair->nodes[0]->reported->settles_at, wall_s) ||
-                   is_settling(pair->nodes[1]->reported->settles_at, wall_s)));
+           (v->code != FINDING_PAIR_KEY_REFUSED && is_pair_settling(h, pair, wall_s));
 }
 
 /* What is lost each way, by what the agent at its end has counted and still says. */
@@ -434,6 +456,44 @@ static void find_losses(struct findings *found, const struct pair_facts *f, int6
     }
 }
 
+/* May what the end @i says of the other one follow from its machine's having gone? */
+static bool is_other_gone(
+    const struct edge_pair *pair, const struct pair_facts *f, unsigned i)
+{
+    const struct pair_end *other = &f->ends[1 - i];
+
+    return other->is_down || other->is_away ||
+           (other->has_agent && other->there_at < pair->nodes[i]->reported->own_at);
+}
+
+/* What the agents at both ends find of the pair. What is found now stays as long as they say it;
+ * what is new has to wait until the other machine is known to be there. True: something waits. */
+static bool find_own(const struct health *h, struct findings *found, const struct edge_pair *pair,
+    const struct pair_facts *f, const char *subject, int64_t wall_s)
+{
+    bool waits = false;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct pair_end *end = &f->ends[i];
+        const struct findings *own = &pair->nodes[i]->reported->own;
+        const char *peer = f->ends[1 - i].node;
+        bool is_old = end->is_down || end->silent_for < 0 || end->silent_for >= EDGE_SILENT_AFTER;
+
+        for (size_t k = 0; k < own->n && !is_old; k++) {
+            const struct finding *item = own->items[k];
+
+            if (strcmp(item->subject, peer) != 0)
+                continue;
+            if (!findings_find(found, item->code, subject) &&
+                (is_other_gone(pair, f, i) || is_pair_settling(h, pair, wall_s)))
+                waits = true;
+            else
+                add_own(found, item, subject);
+        }
+    }
+    return waits;
+}
+
 /* @pair: in the order of the names. NULL: there is none any more, and nothing is found of it. */
 static void look_pair(struct health *h, struct health_network *hn, const struct edge_pair *pair,
     const struct pair_names *names, int64_t wall_s)
@@ -441,6 +501,7 @@ static void look_pair(struct health *h, struct health_network *hn, const struct 
     struct pair_verdict v = {.is_found = false};
     struct pair_facts facts;
     const char *subject;
+    bool waits = false;
 
     if (pair) {
         edge_view_facts(pair, wall_s, &facts);
@@ -451,18 +512,22 @@ static void look_pair(struct health *h, struct health_network *hn, const struct 
     /* What was found already need not wait. */
     if (v.is_found && !findings_find(&hn->found, v.code, subject) &&
         has_to_wait(h, pair, &v, wall_s)) {
-        make_wait(hn, names->pair);
+        waits = true;
         v.is_found = false;
-    } else {
-        forget_waiting(hn, names->pair);
     }
     findings_look_as(&hn->found, FINDING_OF_PAIR, names->pair);
     for (unsigned i = 0; i < 2; i++)
         findings_look_as(&hn->found, FINDING_OF_WAY, names->one_way[i]);
-    if (v.is_found)
+    if (v.is_found) {
         (void)findings_add(&hn->found, v.code, subject, wall_s, "%s.", v.text);
-    else if (pair)
+    } else if (pair) {
         find_losses(&hn->found, &facts, wall_s);
+        waits |= find_own(h, &hn->found, pair, &facts, names->pair, wall_s);
+    }
+    if (waits)
+        make_wait(hn, names->pair);
+    else
+        forget_waiting(hn, names->pair);
     end_look(h, &hn->found, hn->keyed.key, names->pair, wall_s);
     for (unsigned i = 0; i < 2; i++)
         end_look(h, &hn->found, hn->keyed.key, names->one_way[i], wall_s);
@@ -552,6 +617,9 @@ static void add_troubles(struct health_network *hn, const struct model_node *nod
     for (size_t i = 0; !node->reported->is_probe_silent && i < heard->probed.n; i++)
         if (is_trouble(heard->probed.items[i], EDGE_OWNER_PROBE))
             add_pair(hn, node->spec.meta.name, heard->probed.items[i]->peer);
+    for (size_t i = 0; i < node->reported->own.n; i++)
+        if (!is_of_itself(node->reported->own.items[i]))
+            add_pair(hn, node->spec.meta.name, node->reported->own.items[i]->subject);
 }
 
 /* All pairs of which something is found, or may be. */
@@ -606,6 +674,17 @@ void health_node_gone(struct health *h, const struct model_node *node, int64_t w
     hn->is_again = true;
 }
 
+/* ---- jobs ------------------------------------------------------------------------------------- */
+
+/* Jobs are looked at where they are served (job_network.h), and shown with all else. */
+static void take_jobs(struct health *h, struct health_network *hn, const struct model_network *net,
+    int64_t wall_s)
+{
+    findings_take(&hn->found, net->served ? jobs_findings(&net->served->jobs) : NULL,
+        1u << FINDING_OF_JOB | 1u << FINDING_OF_RANK, on_changed,
+        &(struct looked_at_by){.h = h, .network = hn->keyed.key, .wall_s = wall_s});
+}
+
 /* ---- each second ----------------------------------------------------------------------------- */
 
 void health_pass(struct health *h, const struct health_time *at)
@@ -631,5 +710,6 @@ void health_pass(struct health *h, const struct health_time *at)
             add_all(hn, net);
         }
         look_waiting(h, hn, net, at->wall_s);
+        take_jobs(h, hn, net, at->wall_s);
     }
 }

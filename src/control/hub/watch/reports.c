@@ -281,6 +281,25 @@ static bool take_applied(
     return is_other;
 }
 
+/* Take in what the agent finds itself. It is no one's but this run's of the hub: the next report
+ * has it anew. */
+static void take_findings(
+    struct reports *s, const struct model_node *node, struct report *report, int64_t at)
+{
+    struct reported_node *r = node->reported;
+
+    if (r->own.n == 0 && report->found.n == 0)
+        return;
+    if (!findings_are_alike(&r->own, &report->found)) {
+        r->own_at = at;
+        health_look_again(&s->health, node->net);
+    }
+    r->has_new_own = true;
+    findings_deinit(&r->own);
+    r->own = report->found;
+    report->found = (struct findings){.n = 0};
+}
+
 /* ---- a node that is copied ------------------------------------------------------------------ */
 
 /* Once until it is over, which takes COPIES_FORGET_S whatever is reported: see copies.h. So the log
@@ -337,6 +356,8 @@ enum reports_result reports_take(
     }
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);
+    if (report->has_findings)
+        take_findings(s, node, report, wall_s);
     if (report->run != 0 && !edge_sequence_takes(said, report->run, report->number, report->begins))
         result = REPORTS_AGAIN;
     else if (report->has_edges)

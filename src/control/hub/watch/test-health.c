@@ -426,7 +426,7 @@ static void test_it_is_forgotten(void **state)
 /* What others look at: a job may be called like a node. */
 static void test_what_others_find(void **state)
 {
-    struct findings *found = health_begin(&reports.health, "default", FINDING_OF_JOB, "a");
+    struct findings *found = health_begin(&reports.health, "default", FINDING_OF_BUDGET, "a");
 
     assert_non_null(found);
     (void)findings_add(found, FINDING_BUDGET_SPENT, "a", wall_s, "It is spent.");
@@ -434,10 +434,61 @@ static void test_what_others_find(void **state)
     say("a", "{'applied':{'revision':4,'error':'no tun'}}");
     pass(2);
     expect_found("WEFT-APPLY-001 a; WEFT-COST-002 a");
-    (void)health_begin(&reports.health, "default", FINDING_OF_JOB, "a");
+    (void)health_begin(&reports.health, "default", FINDING_OF_BUDGET, "a");
     health_end(&reports.health, "default", "a", wall_s);
     expect_found("WEFT-APPLY-001 a");
     expect_events("");
+}
+
+/* What an agent finds itself is found of its node, as long as it says so and is heard. */
+static void test_what_an_agent_finds(void **state)
+{
+    static const char clock_off[] =
+        "{'findings':[{'code':'WEFT-CLOCK-001','forSeconds':30,'text':'12 s off','fix':'set it'}]}";
+    const struct finding *f;
+
+    say("a", clock_off);
+    pass(2);
+    expect_found("WEFT-CLOCK-001 a");
+    f = findings_find(health_of(&reports.health, "default"), FINDING_CLOCK_OFF, "a");
+    assert_int_equal(f->since, wall_s - 32);
+    assert_string_equal(f->text, "12 s off");
+    assert_string_equal(f->fix, "set it");
+    expect_events("Found WEFT-CLOCK-001 a; ");
+    /* Who says nothing of it has not changed its mind. */
+    say("a", "{'applied':{'revision':4}}");
+    pass(2);
+    expect_found("WEFT-CLOCK-001 a");
+    say("a", "{'findings':[]}");
+    pass(2);
+    expect_found("");
+    expect_events("Gone WEFT-CLOCK-001 a; ");
+    say("a", clock_off);
+    pass(2);
+    lose("a");
+    pass(NODE_LOST_AFTER + 2);
+    expect_found("WEFT-NODE-001 a");
+}
+
+/* Others fall silent before the hub knows that a machine is down. */
+static void test_what_an_agent_finds_of_a_pair(void **state)
+{
+    static const char silent[] = "{'findings':[{'code':'WEFT-PEER-001','peer':'b','text':'x'},"
+                                 "{'code':'WEFT-PEER-001','peer':'none','text':'x'}]}";
+
+    say("a", silent);
+    pass(2 * HEALTH_PAIRS_EACH / NSEC_PER_SEC);
+    expect_found("");
+    say("b", "{}");
+    pass(4);
+    expect_found("WEFT-PEER-001 a--b");
+    say("a", "{'findings':[]}");
+    pass(2 + HEALTH_PAIRS_EACH / NSEC_PER_SEC);
+    expect_found("");
+    lose("b");
+    say("a", silent);
+    pass(NODE_LOST_AFTER + 2 + HEALTH_PAIRS_EACH / NSEC_PER_SEC);
+    expect_found("WEFT-NODE-001 b");
 }
 
 int main(void)
@@ -458,6 +509,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_old, enter, leave),
         cmocka_unit_test_setup_teardown(test_it_is_forgotten, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_others_find, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_an_agent_finds, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_an_agent_finds_of_a_pair, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,139 +1,31 @@
 """Faults, one at a time: each is found by its code, of the right subject and direction, and nothing
 else that is as grave; and it is over after the mend.
 
-    hub ── [ wan ] ──┬── a
-                     ├── b
-                     ├── c
-                     └── d  joins without an agent
+The network is that of net.py.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.support.agents import AgentNode, Site
+from lab.support.agents import AgentNode
+
+from .net import ALLOWED, QUARTET, Net, cut, fault
 
 pytestmark = pytest.mark.namespaces
-
-QUARTET = """
-switch wan 203.0.113.0/24
-host hub
-link hub wan 203.0.113.10
-host a no-v6
-link a wan 203.0.113.21
-host b no-v6
-link b wan 203.0.113.22
-host c no-v6
-link c wan 203.0.113.23
-host d no-v6
-link d wan 203.0.113.24
-"""
-
-SEVERITIES = ["note", "warning", "critical"]
-
-# What the programs say of such faults in their logs.
-ALLOWED = ["does not answer", "is not told", "is not as the hub wants it", "path lost", "relay",
-           "hub", "no answer"]
-
-
-class Net:
-    """The hub, and three nodes, each with its agent and its probe."""
-
-    def __init__(self, lab: Lab, weft: Path) -> None:
-        self.lab = lab
-        self.site = Site(lab, weft)
-        self.site.daemon.allow(".*")
-        names = ("a", "b", "c")
-        self.nodes: dict[str, AgentNode] = dict(zip(
-            names, self.site.join(*names, allow={name: ALLOWED for name in names}), strict=True))
-        self.probes = {}
-        for name in names:
-            self.start_probe(name)
-        wait_for(self.is_quiet, 60, "nothing to be found")
-
-    def start_probe(self, name: str) -> None:
-        self.probes[name] = self.nodes[name].host.spawn(
-            [self.site.weft, "probe", "--report"], name="probe", allow=ALLOWED)
-
-    def get(self, what: str) -> dict:
-        return json.loads(self.site.hub.run(
-            [self.site.weft, "get", what, "--json"], quiet=True).out)
-
-    def findings(self) -> list[dict]:
-        return self.get("findings")["findings"]
-
-    def is_quiet(self) -> bool:
-        """Nothing is found, all pairs are direct, and every probe reaches every other node."""
-        edges = {e["name"]: e for e in self.get("edges")["edges"]}
-        pairs = [("a", "b"), ("a", "c"), ("b", "c")]
-        said = [edges.get(f"{x}--{y}", {}).get("status", {}).get(f"probe/{n}", {})
-                for x, y in pairs for n in (x, y)]
-        return (not self.findings()
-                and all(edges.get(f"{x}--{y}", {}).get("state") in ("lan", "direct")
-                        for x, y in pairs)
-                and all(s.get("tunnel") == "reached" and s.get("underlay") == "reached"
-                        and s.get("underlayHeard") for s in said))
 
 
 @pytest.fixture(scope="module")
 def net(weft: Path) -> Iterator[Net]:
     with Lab.from_text(QUARTET, capture=False) as lab:
         yield Net(lab, weft)
-
-
-@contextlib.contextmanager
-def fault(net: Net, code: str, subject: str, within_s: float,
-          over_s: float = 30) -> Iterator[Callable[[], dict]]:
-    """In the block the fault is injected, and the function waits until it is found; at its end it
-    is mended. Then it is over, and nothing else as grave was found meanwhile."""
-    seen: dict[tuple[str, str], str] = {}
-
-    def look() -> dict | None:
-        found = None
-        for one in net.findings():
-            seen[one["code"], one["subject"]] = one["severity"]
-            if (one["code"], one["subject"]) == (code, subject):
-                found = one
-        return found
-
-    wait_for(net.is_quiet, 60, "nothing to be found before")
-    began = time.monotonic()
-
-    def wait_found() -> dict:
-        nonlocal began
-        found = wait_for(look, within_s, f"{code} {subject}")
-        print(f"FIGURE {code} {subject} is found after {time.monotonic() - began:.1f} s "
-              f"(to be below {within_s:g})")
-        began = time.monotonic()
-        return found
-
-    yield wait_found
-    began = time.monotonic()
-    wait_for(lambda: not look(), over_s, f"{code} {subject} to be over")
-    print(f"FIGURE {code} {subject} is over after {time.monotonic() - began:.1f} s "
-          f"(to be below {over_s:g})")
-    wait_for(net.is_quiet, 150, "nothing to be found after")
-    grave = SEVERITIES.index(seen[code, subject])
-    others = {key: severity for key, severity in seen.items()
-              if SEVERITIES.index(severity) >= grave and key != (code, subject)}
-    assert not others, others
-
-
-def cut(net: Net, frm: str, to: str, on: bool) -> None:
-    """UDP from one node to the other is dropped where it leaves."""
-    table = ("table inet oneway {\nchain out {\ntype filter hook output priority -300\n"
-             f"ip daddr {net.lab.host(to).address(4)} meta l4proto udp drop\n}}\n}}\n")
-    argv = ["nft", "-f", "-"] if on else ["nft", "delete", "table", "inet", "oneway"]
-    net.lab.host(frm).run(argv, stdin=table if on else None, quiet=True)
 
 
 def events(net: Net) -> list[tuple[str, str, str]]:

@@ -466,6 +466,14 @@ static bool is_other_gone(
            (other->has_agent && other->there_at < pair->nodes[i]->reported->own_at);
 }
 
+/* A probe tells a machine that is deaf from one that is dead or behind a cut, so where one reports
+ * of the pair, that an agent has no answer says nothing more. */
+static bool is_better_known(const struct pair_facts *f, enum finding_code code)
+{
+    return (f->ends[0].probed || f->ends[1].probed) &&
+           (code == FINDING_PEER_SILENT || code == FINDING_HANDSHAKE_STALE);
+}
+
 /* What the agents at both ends find of the pair. What is found now stays as long as they say it;
  * what is new has to wait until the other machine is known to be there. True: something waits. */
 static bool find_own(const struct health *h, struct findings *found, const struct edge_pair *pair,
@@ -482,7 +490,7 @@ static bool find_own(const struct health *h, struct findings *found, const struc
         for (size_t k = 0; k < own->n && !is_old; k++) {
             const struct finding *item = own->items[k];
 
-            if (strcmp(item->subject, peer) != 0)
+            if (strcmp(item->subject, peer) != 0 || is_better_known(f, item->code))
                 continue;
             if (!findings_find(found, item->code, subject) &&
                 (is_other_gone(pair, f, i) || is_pair_settling(h, pair, wall_s)))

@@ -1,0 +1,184 @@
+"""Faults of one node that its own agent finds, and that the hub shows by its word, one at a time.
+
+The network is that of net.py. A machine is looked at each minute, so its own faults take two.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Host, Lab, wait_for
+from lab.support.agents import STATE, AgentNode
+
+from .net import ALLOWED, QUARTET, Net, fault
+
+pytestmark = pytest.mark.namespaces
+
+HUB = "203.0.113.10"
+# Of what the kernel counts each minute a finding needs two samples.
+MINUTES_S = 140
+# What agents say of such faults.
+ANY = [".*"]
+STRANGER = "c3RyYW5nZXJzdHJhbmdlcnN0cmFuZ2Vyc3RyYW5nZXI="
+# Datagrams to a socket that nobody reads.
+FLOOD = """
+import socket, time
+deaf = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+deaf.bind(("127.0.0.1", 0))
+print("it sends", flush=True)
+while True:
+    deaf.sendto(bytes(1000), deaf.getsockname())
+    time.sleep(0.01)
+"""
+# Segments that go a way on which one in ten is lost.
+SEGMENTS = """
+import socket
+there = socket.create_server(("127.0.0.1", 0))
+here = socket.create_connection(there.getsockname())
+other, _ = there.accept()
+print("it sends", flush=True)
+while True:
+    here.sendall(bytes(4000))
+    other.recv(4000, socket.MSG_WAITALL)
+"""
+
+
+@pytest.fixture(scope="module")
+def net(weft: Path) -> Iterator[Net]:
+    with Lab.from_text(QUARTET, capture=False) as lab:
+        # The disk that has c's state is its own.
+        lab.host("c").run(["mkdir", "-p", STATE], quiet=True)
+        lab.host("c").run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", STATE], quiet=True)
+        made = Net(lab, weft)
+        for node in made.nodes.values():
+            node.agent.allow(*ANY)
+        yield made
+
+
+def drop(host: Host, name: str, hook: str, rule: str) -> None:
+    host.run(["nft", "-f", "-"], quiet=True, stdin=f"table inet {name} {{\nchain c {{\ntype filter "
+             f"hook {hook} priority -300\n{rule}\n}}\n}}\n")
+
+
+def undo(host: Host, name: str) -> None:
+    host.run(["nft", "delete", "table", "inet", name], quiet=True)
+
+
+def test_udp_to_the_hub_is_blocked(net: Net) -> None:
+    b = net.lab.host("b")
+    with fault(net, "WEFT-UDP-001", "b", 60, over_s=150) as found:
+        drop(b, "noudp", "output", f"ip daddr {HUB} meta l4proto udp drop")
+        drop(b, "noudpin", "input", f"ip saddr {HUB} meta l4proto udp drop")
+        assert found()["about"] == "node"
+        undo(b, "noudp")
+        undo(b, "noudpin")
+
+
+def test_udp_from_the_hub_is_blocked(net: Net) -> None:
+    b = net.lab.host("b")
+    with fault(net, "WEFT-UDP-002", "b", 60, over_s=150) as found:
+        drop(b, "noudpin", "input", f"ip saddr {HUB} meta l4proto udp drop")
+        found()
+        undo(b, "noudpin")
+
+
+def test_a_pair_that_has_lost_its_direct_path(net: Net) -> None:
+    a, b = net.lab.host("a"), net.lab.host("b")
+    with fault(net, "WEFT-PATH-003", "a--b", 90, over_s=150) as found:
+        for host, other in ((a, b), (b, a)):
+            drop(host, "apart", "output", f"ip daddr {other.address(4)} meta l4proto udp drop")
+        found()
+        for host in (a, b):
+            undo(host, "apart")
+
+
+def test_a_peer_that_somebody_has_added(net: Net) -> None:
+    """It is removed at once, and said for ten minutes: here it is enough that it is said."""
+    seen = []
+
+    def look() -> bool:
+        seen[:] = [one for one in net.findings() if one["code"] == "WEFT-PEERS-001"]
+        return bool(seen)
+
+    net.lab.host("b").run(["wg", "set", "weft0", "peer", STRANGER, "allowed-ips", "10.99.0.0/16"],
+                          quiet=True)
+    wait_for(look, 60, "the peer to be said")
+    assert [one["subject"] for one in seen] == ["b"]
+    assert STRANGER in seen[0]["text"]
+    # The agent that is started anew knows nothing of it.
+    node = net.nodes["b"]
+    node.agent.stop()
+    node.start(allow=ANY)
+    wait_for(net.is_quiet, 120, "it to be over")
+
+
+def test_datagrams_that_nobody_reads(net: Net) -> None:
+    with fault(net, "WEFT-UDP-003", "b", MINUTES_S, over_s=150) as found:
+        flood = net.lab.host("b").spawn(["/usr/bin/python3", "-c", FLOOD], name="flood")
+        flood.wait_line("it sends")
+        assert re.match(r"b has thrown away \d+ of \d+ datagrams", found()["text"])
+        flood.stop()
+
+
+def test_segments_that_are_sent_again(net: Net) -> None:
+    b = net.lab.host("b")
+    with fault(net, "WEFT-TCP-001", "b", MINUTES_S, over_s=150) as found:
+        drop(b, "lossy", "output",
+             "oifname lo meta l4proto tcp numgen random mod 10 == 0 drop")
+        sender = b.spawn(["/usr/bin/python3", "-c", SEGMENTS], name="segments")
+        sender.wait_line("it sends")
+        assert found()["severity"] == "note"
+        sender.stop()
+        undo(b, "lossy")
+
+
+def test_a_disk_that_is_full(net: Net) -> None:
+    c = net.lab.host("c")
+    with fault(net, "WEFT-DISK-002", "c", MINUTES_S, over_s=150) as found:
+        c.run(["dd", "if=/dev/zero", f"of={STATE}/full", "bs=1M"], check=False, quiet=True)
+        assert "has no room left" in found()["text"]
+        c.run(["rm", f"{STATE}/full"], quiet=True)
+
+
+def test_a_disk_that_is_nearly_full(net: Net) -> None:
+    c = net.lab.host("c")
+    with fault(net, "WEFT-DISK-001", "c", MINUTES_S, over_s=150) as found:
+        c.run(["dd", "if=/dev/zero", f"of={STATE}/full", "bs=1M", "count=61"], quiet=True)
+        assert re.search(r"has [23] of 64 MiB left", found()["text"])
+        c.run(["rm", f"{STATE}/full"], quiet=True)
+
+
+def test_names_that_cannot_be_written(net: Net) -> None:
+    c = net.lab.host("c")
+    with fault(net, "WEFT-NAME-002", "c", 60, over_s=120) as found:
+        c.run(["mount", "--bind", "-o", "ro", "/etc/hosts", "/etc/hosts"], quiet=True)
+        # A name comes, which is to be written.
+        d = AgentNode(net.lab.host("d"), net.site.weft)
+        d.join(net.site.token(), allow=ALLOWED)
+        assert "/etc/hosts" in found()["text"]
+        c.run(["umount", "/etc/hosts"], quiet=True)
+
+
+def test_a_probe_that_was_killed(net: Net) -> None:
+    with fault(net, "WEFT-PROBE-001", "b", 30) as found:
+        net.probes["b"].kill9()
+        found()
+        net.start_probe("b")
+
+
+def test_all_programs_of_a_node_are_gone(net: Net) -> None:
+    """Its kernel lives, and says so; neither its agent nor its WireGuard does."""
+    node = net.nodes["b"]
+    with fault(net, "WEFT-NODE-001", "b", 120, over_s=60) as found:
+        node.agent.kill9()
+        for pid in node.pids("weft-wg") + node.pids("weft"):
+            os.kill(pid, signal.SIGKILL)
+        assert "it has no session with the hub" in found()["text"]
+        node.start(allow=ANY)
+        net.start_probe("b")

@@ -9,6 +9,7 @@ SUFFIX := $(addprefix -,$(FOREIGN))
 BUILD  ?= build$(SUFFIX)
 # Seconds per fuzz target, and the target; the lab test to run.
 S ?= 60
+SOAK_S ?= 3600
 F ?=
 T ?=
 # Parts of the benchmark; all without it. Machines of the part "scale"; 2,000 without it.
@@ -27,7 +28,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build programs test core quick demo lab san kube torch2 rccl arm64 foreign fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
+.PHONY: help build programs test core quick demo lab soak san kube torch2 rccl arm64 foreign fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -76,6 +77,11 @@ lab: ## the tests in network namespaces; T=name for one
 	@$(MAKE) --no-print-directory build
 	WEFT_LAB_TRANSFER=$${WEFT_LAB_TRANSFER:-1073741824} WEFT_LAB_IDLE_S=$${WEFT_LAB_IDLE_S:-60} \
 	    tools/in-reach $(PYTEST) -v test/lab $(if $(T),-k '$(T)')
+
+soak: ## six nodes at rest for an hour, and under full load for another: nothing is found; SOAK_S=60 (seconds each)
+	@$(INSTALL) build run test
+	@$(MAKE) --no-print-directory build
+	WEFT_SOAK_S=$(SOAK_S) tools/in-reach $(PYTEST) -v test/lab/health/test_soak.py
 
 san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 	@$(INSTALL) build run test

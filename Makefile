@@ -9,9 +9,10 @@ SUFFIX := $(addprefix -,$(FOREIGN))
 BUILD  ?= build$(SUFFIX)
 # Seconds per fuzz target, and the target; the lab test to run.
 S ?= 60
-SOAK_S ?= 3600
 F ?=
 T ?=
+# Seconds at rest, and under load, of `make soak`.
+SOAK_S ?= 3600
 # Parts of the benchmark; all without it. Machines of the part "scale"; 2,000 without it.
 PARTS ?=
 NODES ?=

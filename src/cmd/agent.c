@@ -79,6 +79,8 @@ static const struct option options[] = {
     {"--metrics", "ADDRESS[:PORT]", option_metrics, &arg.config.metrics, NULL,
         "answer Prometheus at this address, port 9586; overlay: at the node's overlay address, to "
         "members of the network only"},
+    {"--metrics-tls", "DIR", option_text, &arg.config.metrics.tls_dir, NULL,
+        "answer Prometheus in TLS, with DIR/tls.key and DIR/tls.crt, which are made if missing"},
     PRIVILEGES_OPTION(&arg.user),
     {"--hosts-helper", NULL, option_flag, &arg.hosts_helper, NULL,
         "write the hosts file for an agent that is not root and is connected to standard input"},
@@ -276,6 +278,9 @@ int cmd_agent(int argc, char **argv)
     if (arg.renew_engine && arg.take_down)
         return cmd_refuse("agent", "--renew-engine and --take-down exclude each other: one begins "
                                    "the data plane anew, the other ends it");
+    if (arg.config.metrics.tls_dir && arg.config.metrics.at.port == 0)
+        return cmd_refuse("agent", "--metrics-tls says how --metrics ADDRESS answers, and that is "
+                                   "not given");
     if (arg.renew_engine)
         return renew_engine();
     if (arg.take_down)

@@ -89,6 +89,7 @@ static const struct option options[] = {
     {"--metrics", "FILE|ADDRESS", option_metrics, &arg.metrics, NULL,
         "keep counters in this file, as Prometheus' node exporter collects them; or, as weft agent "
         "does, answer Prometheus at this ADDRESS[:PORT], port 9587, or overlay"},
+    {"--metrics-tls", "DIR", option_text, &arg.listen.tls_dir, NULL, "as weft agent does"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "as given to weft join"},
     PRIVILEGES_OPTION(&arg.user),
     OPTIONS_END,
@@ -367,7 +368,7 @@ static int open_server(struct probe *p, struct err *e)
     r = uv_loop_init(&p->loop);
     if (r < 0)
         return err_set(e, r, "no loop for --metrics: %s", uv_strerror(r));
-    r = server_new(&p->server, &config, e);
+    r = metrics_place_server(&p->server, &arg.listen, &config, e);
     if (r < 0)
         (void)uv_loop_close(&p->loop);
     return r;
@@ -618,6 +619,9 @@ int cmd_probe(int argc, char **argv)
         return status;
     if (arg.once && arg.report)
         return cmd_refuse(usage.command, "--once ends before there is much to report: choose one");
+    if (arg.listen.tls_dir && arg.listen.at.port == 0)
+        return cmd_refuse(usage.command,
+            "--metrics-tls says how --metrics ADDRESS answers, and no address is given");
     if (arg.once && arg.listen.at.port != 0)
         return cmd_refuse(usage.command,
             "--once ends before Prometheus asks: --metrics takes a file then, or leave --once out");

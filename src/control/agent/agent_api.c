@@ -282,7 +282,7 @@ static const struct route routes[] = {
 int agent_api_open(struct server **ret, struct agent *a, struct err *e)
 {
     struct server_config config = {.loop = &a->loop, .routes = routes, .ctx = a};
-    int r = server_new(ret, &config, e);
+    int r = metrics_place_server(ret, &a->config->metrics, &config, e);
 
     if (r == 0)
         r = server_listen_unix(*ret, a->config->socket_path, ROLE_ADMIN, e);

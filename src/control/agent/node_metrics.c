@@ -8,9 +8,11 @@
 #include "agent/reconcile/observe.h"
 #include "api/content/route.h"
 #include "api/server/server.h"
+#include "api/server/tls_front.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
 
@@ -39,7 +41,7 @@ static int parse_overlay(uint16_t *ret_port, const char *text)
 
 int metrics_place_parse(struct metrics_place *ret, const char *text, uint16_t port, struct err *e)
 {
-    struct metrics_place place = {.at = {.port = port}};
+    struct metrics_place place = {.at = {.port = port}, .tls_dir = ret->tls_dir};
 
     if (parse_overlay(&place.at.port, text) == 0)
         place.is_overlay = true;
@@ -56,11 +58,34 @@ int metrics_place_parse(struct metrics_place *ret, const char *text, uint16_t po
     return 0;
 }
 
+int metrics_place_server(struct server **ret, const struct metrics_place *place,
+    const struct server_config *config, struct err *e)
+{
+    struct server_config own = *config;
+    struct identity id = IDENTITY_NULL;
+    _cleanup_(str_deinit) struct str key = STR_NULL;
+    _cleanup_(str_deinit) struct str certificate = STR_NULL;
+    int r;
+
+    if (!place->tls_dir)
+        return server_new(ret, config, e);
+    str_addf(&key, "%s/tls.key", place->tls_dir);
+    str_addf(&certificate, "%s/tls.crt", place->tls_dir);
+    r = identity_open(&id, str_text(&key), str_text(&certificate), e);
+    if (r == 0) {
+        own.identity = &id;
+        r = server_new(ret, &own, e);
+    }
+    identity_close(&id);
+    return r;
+}
+
 void metrics_port_init(struct metrics_port *p, const struct metrics_place *place,
     struct server *server, const struct snapshot *s)
 {
     *p = (struct metrics_port){.server = server,
         .at = place->at,
+        .is_tls = place->tls_dir != NULL,
         .is_overlay = place->is_overlay,
         .members = {s->network.cidr4, s->network.cidr6},
         .own = snapshot_self(s)->address4,
@@ -79,7 +104,8 @@ bool metrics_port_open(struct metrics_port *p, nsec_t now)
     if (server_listen_metrics(p->server, &p->at, &p->at.port, &e) == 0) {
         p->is_open = true;
         p->due_at = NSEC_NEVER;
-        log_info("figures for Prometheus are at http://%s/metrics", endpoint_format(&p->at, text));
+        log_info("figures for Prometheus are at %s://%s/metrics", p->is_tls ? "https" : "http",
+            endpoint_format(&p->at, text));
         return true;
     }
     p->due_at = now + RETRY_EACH;

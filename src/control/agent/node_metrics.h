@@ -20,11 +20,13 @@ struct reach;
 struct request;
 struct response;
 struct server;
+struct server_config;
 
 /* ---- the port -------------------------------------------------------------------------------- */
 
 /*
- * Where the agent, or the probe, answers GET /metrics over plain HTTP (server_listen_metrics()).
+ * Where the agent, or the probe, answers GET /metrics (server_listen_metrics()), over plain HTTP or,
+ * if the server has a key, in TLS.
  *
  * The word "overlay" stands for the node's overlay address; there only members of the network are
  * answered. At another address everybody is who reaches it. An address may not be there yet, as the
@@ -43,6 +45,7 @@ struct server;
 struct metrics_place {
     struct endpoint at; /* of @is_overlay only the port counts; port 0: nowhere */
     bool is_overlay;
+    const char *tls_dir; /* that has tls.key and tls.crt, borrowed; NULL: plain HTTP */
 };
 
 /**
@@ -53,9 +56,21 @@ struct metrics_place {
  */
 int metrics_place_parse(struct metrics_place *ret, const char *text, uint16_t port, struct err *e);
 
+/**
+ * metrics_place_server() - server_new(), with the key of the place
+ * @config:	identity NULL
+ *
+ * Key and certificate are made where they are missing, as identity_open() does.
+ *
+ * Return: 0 or negative errno with words.
+ */
+int metrics_place_server(struct server **ret, const struct metrics_place *place,
+    const struct server_config *config, struct err *e);
+
 struct metrics_port {
     struct server *server;       /* pins: has the rows for API_ACCESS_METRICS */
     struct endpoint at;          /* port 0: nowhere */
+    bool is_tls;                 /* it speaks TLS */
     bool is_overlay;             /* only members of the network are answered */
     struct ip_prefix members[2]; /* with @is_overlay: their blocks, v4 and v6 */
     struct ip_addr own;          /* the node's overlay address */

@@ -256,6 +256,14 @@ def only_members_ask(site: Site) -> None:
     assert ask(watch.host, f"{at}/v1/status").endswith("404")
     assert ask(watch.host, "-X", "POST", f"{at}/v1/down").endswith("404")
     assert ask(watch.host, "-H", "Host: evil.example", f"{at}/metrics").endswith("403")
+    # In TLS, where that is wanted.
+    probe = gpu.host.spawn([site.weft, "probe", "--metrics", "127.0.0.1:9600", "--metrics-tls",
+                            "/run/weft", "--user", "root"], name="tls-probe", allow=[""])
+    probe.wait_line("figures for Prometheus are at https://127.0.0.1:9600/metrics")
+    secret = ["--cacert", "/run/weft/tls.crt", "--resolve", "hub:9600:127.0.0.1"]
+    assert ask(gpu.host, *secret, "https://hub:9600/metrics").endswith("200")
+    assert ask(gpu.host, "http://127.0.0.1:9600/metrics").endswith("000")
+    probe.stop()
     # Who gets there by another way than the tunnel is no member.
     assert ask(gpu.host, "--interface", gpu.host.address(), f"{at}/metrics").endswith("403")
 

@@ -515,7 +515,8 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         free(c);
         return false;
     }
-    if (l->access == API_ACCESS_PUBLIC && tls_front_wrap(s->front, fd, &fd) < 0) {
+    if ((l->access == API_ACCESS_PUBLIC || (l->access == API_ACCESS_METRICS && s->front)) &&
+        tls_front_wrap(s->front, fd, &fd) < 0) {
         s->counts.refused++;
         admission_leave(&l->admission, &from->addr);
         free(c);

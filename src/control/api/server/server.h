@@ -83,8 +83,8 @@ int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
 
 /**
- * server_listen_metrics() - the calls for API_ACCESS_METRICS, over plain HTTP, to anybody who
- * reaches @at: 16 connections at once, 4 of them from one address
+ * server_listen_metrics() - the calls for API_ACCESS_METRICS, over plain HTTP or, with an identity,
+ * in TLS, to anybody who reaches @at: 16 connections at once, 4 of them from one address
  * @at, @ret_port:	as above
  *
  * Return: 0 or negative errno with words; -EADDRNOTAVAIL: this machine does not have the address.

@@ -23,10 +23,7 @@ COLUMNS = 24
 METRIC = re.compile(r"^\| `(\w+)` \| (\w+) \| [^|]+ \| (.*?) \| .*? \|$", re.MULTILINE)
 # What is not in the page: Prometheus' own and its node exporter's, with the labels of their own.
 FOREIGN = {"up": set(), "ALERTS": {"alertname", "alertstate"},
-           "node_textfile_mtime_seconds": {"file"},
-           # What hubs find wrong.
-           "weft_finding": {"network", "code", "severity", "subject"},
-           "weft_findings": {"network", "code", "severity"}}
+           "node_textfile_mtime_seconds": {"file"}}
 # Labels of a target. A metric's own "job" is called otherwise beside the target's.
 TARGET = {"cluster", "instance", "job"}
 USE = re.compile(r"(?<![\w:])((?:weft[_:]|node_textfile_)\w[\w:]*|up|ALERTS)\b(?:\{([^}]*)\})?")

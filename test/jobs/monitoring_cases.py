@@ -228,8 +228,6 @@ FAULTS: Mapping[str, Fault] = {
         "weft_watches", gauge(1, 0), "WeftNodesAway", "network"),
     "a pair that has to be direct is not": of_network(
         "weft_path_alarms", "WeftPathAlarm", "critical"),
-    "a node's UDP is blocked": of_cluster(
-        "weft_streams", gauge(0, 1), "WeftUdpBlocked", "network"),
     # All pings are lost then, and one alert of that is enough.
     "a member does not answer": of_node(
         {node("weft_probe_reached", **PEER): gauge(1, 0),
@@ -240,9 +238,6 @@ FAULTS: Mapping[str, Fault] = {
         "WeftPingsLost", is_exact=False, **PEER),
     "a node cannot make its interface": of_node(
         {node("weft_agent_passes_failing"): gauge(2, 3)}, "WeftInterfaceFails"),
-    "somebody adds peers": of_node(
-        {node("weft_agent_foreign_peers_removed_total"): SELDOM}, "WeftForeignPeers",
-        is_exact=False),
     "a probe has ended": of_node(
         {node("node_textfile_mtime_seconds", **FILE): STUCK}, "WeftNodeMetricsStale",
         is_exact=False, **FILE),

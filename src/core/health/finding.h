@@ -296,6 +296,64 @@ extern const char *const finding_severity_names[];
         "Look at the line in that direction: a full queue, a bad cable, a radio link. " \
         "weft get edges has both directions.", \
         "Lose 2 % of the packets of one direction while TCP uses it.") \
+    /* What weft preflight finds before a job begins */ \
+    X(PAIR_HOLE, "WEFT-MTU-002", PAIR, CRITICAL, "large packets are lost", \
+        "Packets of the size that the kernel sends do not arrive, while small ones do: pings and " \
+        "SSH work, and a transfer hangs.", \
+        "Set the network's mtu to what passes, or find what drops larger packets on the way.", \
+        "Drop packets above 1300 bytes between two nodes after the path was measured.") \
+    X(PAIR_NO_TCP, "WEFT-TCP-002", PAIR, CRITICAL, "TCP is not carried", \
+        "Pings are answered, and a TCP connection does not come about or carries nothing.", \
+        "Look for a packet filter on the two that treats TCP differently: nft list ruleset.", \
+        "Drop TCP on the interface of a node.") \
+    X(PAIR_SLOW, "WEFT-RATE-002", PAIR, WARNING, "far slower than the others", \
+        "A pair moves less than an eighth of what the median pair moves, or less than was " \
+        "expected. A job in step waits for it.", \
+        "Look at the line of the two, or leave one of them out of the job.", \
+        "Limit the line of one node to a tenth of the others', and run weft preflight.") \
+    X(PAIR_BUFFERS, "WEFT-TCP-003", PAIR, WARNING, "TCP's buffers are too small", \
+        "One connection fills what the kernels' buffers let it keep in flight, and several carry " \
+        "more.", \
+        "On both: weft tune --apply.", \
+        "Set net.ipv4.tcp_rmem to small values on a line of 50 ms.") \
+    X(CLOCKS_DIFFER, "WEFT-CLOCK-003", NODE, WARNING, "clock differs from the other nodes'", \
+        "More than half a second; from 5 s on torchrun's rendezvous, which compares times of " \
+        "heartbeats, does not work.", \
+        "Have the clock set by a time server: timedatectl set-ntp true, or chrony.", \
+        "Set the clock of a node a minute ahead, and run weft preflight.") \
+    X(READY_NCCL, "WEFT-READY-001", NODE, CRITICAL, "NCCL would take another interface", \
+        "NCCL would announce an address that others do not reach, or several.", \
+        "Start the job by weft run, or set NCCL_SOCKET_IFNAME to =weft0.", \
+        "Set NCCL_SOCKET_IFNAME=lo, and run weft preflight.") \
+    X(READY_GLOO, "WEFT-READY-002", NODE, CRITICAL, "Gloo would take another interface", \
+        "Gloo would announce an address that others do not reach.", \
+        "Start the job by weft run, or set GLOO_SOCKET_IFNAME to weft0.", \
+        "Set GLOO_SOCKET_IFNAME=lo, and run weft preflight.") \
+    X(READY_NAMES, "WEFT-READY-003", NODE, WARNING, "names lead elsewhere", \
+        "The names of other members do not lead to them on this machine.", \
+        "Remove what else answers to the name; weft status says what is in the hosts file.", \
+        "Put another address of a member into /etc/hosts.") \
+    X(READY_HOST_NAME, "WEFT-READY-004", NODE, CRITICAL, "host name does not lead to the node", \
+        "Rank 0 announces its host name with torch 1, and on another member that leads " \
+        "elsewhere, or nowhere.", \
+        "Start the job by weft run as root, or set the host name to the node's name.", \
+        "Give a node a host name that nobody knows, and run weft preflight --plain.") \
+    X(READY_FILES, "WEFT-READY-005", NODE, CRITICAL, "too few files may be open", \
+        "The hard limit on open files is less than a job of this size takes.", \
+        "Raise it: ulimit -Hn, or LimitNOFILE= of the unit.", \
+        "Run weft preflight under ulimit -n 256.") \
+    X(READY_MEMLOCK, "WEFT-READY-006", NODE, WARNING, "too little memory may be locked", \
+        "A fabric device needs memory that is locked, and a limit is set.", \
+        "ulimit -l unlimited, or LimitMEMLOCK=infinity of the unit.", \
+        "Run weft preflight under ulimit -l 64 on a machine with a fabric device.") \
+    X(READY_VERSIONS, "WEFT-READY-007", NODE, WARNING, "versions differ", \
+        "NCCL, torch, Python or Weft differ from those of the other members.", \
+        "Install the same everywhere; NCCL refuses another version of itself.", \
+        "Have another torch on one node.") \
+    X(READY_ABSENT, "WEFT-READY-008", NODE, CRITICAL, "agent cannot be asked", \
+        "The agent of a member does not answer, so its pairs are not measured.", \
+        "On that node: weft status.", \
+        "Stop the agent of a node, and run weft preflight.") \
     /* A hub */ \
     X(HUB_STORE_REFUSES, "WEFT-HUB-001", HUB, CRITICAL, "store takes no writes", \
         "What is to be changed is refused until the store takes writes again; packets go on.", \

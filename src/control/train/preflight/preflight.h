@@ -24,33 +24,36 @@
 struct str;
 
 /**
- * What can be wrong: identifier, name in the JSON, meaning. Findings of the same level are printed
- * in this order.
+ * What can be wrong: identifier, that of its row in health/finding.h (CODE_N: it has none), name in
+ * the JSON, meaning. Findings of the same level are printed in this order.
  */
 #define PREFLIGHT_FAULTS(X)                                                                        \
-    X(INTERFACE, "interface", "this node's interface is not as it should be")                      \
-    X(HUB, "hub", "the hub, at which a job's members meet, does not answer this node")             \
-    X(ABSENT, "absent", "a member cannot be asked, so its pairs are not measured")                 \
-    X(UNREACHABLE, "unreachable", "two members do not reach each other")                           \
-    X(ONE_WAY, "one-way", "packets pass in one direction only")                                    \
-    X(MTU, "mtu", "packets of the size that the kernel sends are lost")                            \
-    X(TCP, "tcp", "pings pass, but a TCP connection does not carry data")                          \
-    X(LOSS, "loss", "packets are lost")                                                            \
-    X(SLOW, "slow", "a pair is far slower than the others, or than was expected")                  \
-    X(BUFFERS, "buffers", "the kernel's TCP buffers hold a connection back")                       \
-    X(CLOCK, "clock", "a clock is wrong")                                                          \
-    X(NCCL_INTERFACE, "nccl-interface", "NCCL would not take the overlay, or not only it")         \
-    X(GLOO_INTERFACE, "gloo-interface", "Gloo would not take the overlay")                         \
-    X(NAMES, "names", "a member's name leads elsewhere")                                           \
-    X(HOST_NAME, "host-name", "a member's host name, which rank 0 announces, does not lead to it") \
-    X(FILES, "open-files", "too few files may be open")                                            \
-    X(MEMLOCK, "memlock", "too little memory may be locked for the RDMA device")                   \
-    X(VERSIONS, "versions", "versions differ")                                                     \
-    X(LIVE, "live", "something uses the network already, so throughput was not measured")          \
-    X(PATH, "path", "pairs talk through a hub")
+    X(INTERFACE, INTERFACE_AWAY, "interface", "this node's interface is not as it should be")      \
+    X(HUB, HUB_UNREACHED, "hub",                                                                   \
+        "the hub, at which a job's members meet, does not answer this node")                       \
+    X(ABSENT, READY_ABSENT, "absent", "a member cannot be asked, so its pairs are not measured")   \
+    X(UNREACHABLE, PAIR_UNREACHED, "unreachable", "two members do not reach each other")           \
+    X(ONE_WAY, WAY_DEAF, "one-way", "packets pass in one direction only")                          \
+    X(MTU, PAIR_HOLE, "mtu", "packets of the size that the kernel sends are lost")                 \
+    X(TCP, PAIR_NO_TCP, "tcp", "pings pass, but a TCP connection does not carry data")             \
+    X(LOSS, WAY_LOSS, "loss", "packets are lost")                                                  \
+    X(SLOW, PAIR_SLOW, "slow", "a pair is far slower than the others, or than was expected")       \
+    X(BUFFERS, PAIR_BUFFERS, "buffers", "the kernel's TCP buffers hold a connection back")         \
+    X(CLOCK, CLOCKS_DIFFER, "clock", "a clock is wrong")                                           \
+    X(NCCL_INTERFACE, READY_NCCL, "nccl-interface",                                                \
+        "NCCL would not take the overlay, or not only it")                                         \
+    X(GLOO_INTERFACE, READY_GLOO, "gloo-interface", "Gloo would not take the overlay")             \
+    X(NAMES, READY_NAMES, "names", "a member's name leads elsewhere")                              \
+    X(HOST_NAME, READY_HOST_NAME, "host-name",                                                     \
+        "a member's host name, which rank 0 announces, does not lead to it")                       \
+    X(FILES, READY_FILES, "open-files", "too few files may be open")                               \
+    X(MEMLOCK, READY_MEMLOCK, "memlock", "too little memory may be locked for the RDMA device")    \
+    X(VERSIONS, READY_VERSIONS, "versions", "versions differ")                                     \
+    X(LIVE, CODE_N, "live", "something uses the network already, so throughput was not measured")  \
+    X(PATH, CODE_N, "path", "pairs talk through a hub")
 
 enum preflight_fault {
-#define X(id, name, help) PREFLIGHT_##id,
+#define X(id, code, name, help) PREFLIGHT_##id,
     PREFLIGHT_FAULTS(X)
 #undef X
         PREFLIGHT_FAULT_N,

@@ -2,10 +2,16 @@
 #include "train/preflight/preflight.h"
 
 #include "base/text.h"
+#include "health/finding.h"
 #include "mesh/object/fields.h"
 
 const char *const preflight_fault_names[] = {
-#define X(id, name, help) name,
+#define X(id, code, name, help) name,
+    PREFLIGHT_FAULTS(X)
+#undef X
+};
+static const enum finding_code codes[] = {
+#define X(id, code, name, help) FINDING_##code,
     PREFLIGHT_FAULTS(X)
 #undef X
 };
@@ -18,6 +24,16 @@ _Static_assert(sizeof(preflight_level_names) / sizeof(*preflight_level_names) ==
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
+/* Its code in docs/HEALTH.md; NULL: it has none. */
+static const char *code_of(const struct preflight_finding *f)
+{
+    enum finding_code code = codes[f->fault];
+
+    if (code == FINDING_WAY_LOSS && f->level == PREFLIGHT_NO)
+        code = FINDING_WAY_LOSS_CRITICAL;
+    return code < FINDING_CODE_N ? finding_kinds[code].code : NULL;
+}
+
 static json_t *encode_finding(const struct preflight_finding *f, const struct preflight_input *in)
 {
     json_t *nodes = json_array();
@@ -26,8 +42,8 @@ static json_t *encode_finding(const struct preflight_finding *f, const struct pr
         (void)json_array_append_new(nodes, json_string(in->nodes[f->a].name));
     if (f->b != PREFLIGHT_NOBODY)
         (void)json_array_append_new(nodes, json_string(in->nodes[f->b].name));
-    return json_pack("{s:s, s:s, s:o, s:s, s:s}", "fault", preflight_fault_names[f->fault], "level",
-        preflight_level_names[f->level], "nodes", nodes, "text", f->text, "fix", f->fix);
+    return json_pack("{s:s, s:s*, s:s, s:o, s:s, s:s}", "fault", preflight_fault_names[f->fault],
+        "code", code_of(f), "level", preflight_level_names[f->level], "nodes", nodes, "text", f->text, "fix", f->fix);
 }
 
 static json_t *encode_way(const struct preflight_pair *p, unsigned way)

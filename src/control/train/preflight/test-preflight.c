@@ -711,9 +711,9 @@ static void test_texts(void **state)
     assert_string_equal(json_string_value(json_object_get(json, "verdict")), "no");
     assert_int_equal(json_array_size(json_object_get(json, "pairs")), PAIRS);
     assert_int_equal(json_array_size(json_object_get(json, "nodes")), NODES);
-    assert_string_equal(json_string_value(json_object_get(
-                            json_array_get(json_object_get(json, "findings"), 0), "fault")),
-        "open-files");
+    first = json_array_get(json_object_get(json, "findings"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "fault")), "open-files");
+    assert_string_equal(json_string_value(json_object_get(first, "code")), "WEFT-READY-005");
     first = json_array_get(json_object_get(json, "pairs"), rounds_index(NODES, 0, 1));
     assert_loss(json_object_get(first, "lossAToB"), 0, 0);
     assert_loss(json_object_get(first, "lossBToA"), 1, 100);

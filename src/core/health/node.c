@@ -3,12 +3,17 @@
 
 #include <inttypes.h>
 
+bool node_is_deaf(const struct node_facts *f)
+{
+    return f->has_agent && f->is_sending && f->lost_for >= NODE_LOST_AFTER;
+}
+
 bool node_is_down(const struct node_facts *f)
 {
     bool is_gone = f->silent_for >= EDGE_SILENT_AFTER && f->session == NODE_SESSION_NONE;
 
     return f->has_agent && f->silent_for >= 0 && !f->reached_by &&
-           (f->lost_for >= NODE_LOST_AFTER || is_gone);
+           ((f->lost_for >= NODE_LOST_AFTER && !f->is_sending) || is_gone);
 }
 
 bool node_is_silent(const struct node_facts *f)
@@ -98,4 +103,16 @@ bool node_find(const struct node_facts *f, struct findings *set, int64_t at)
             "%" PRIu32 " s: what it said is not counted any more.",
             f->name, f->probe_for, f->probe_every);
     return has_copies || is_silent || is_failing || is_unapplied || lacks_probe;
+}
+
+void node_find_way(
+    const struct node_facts *f, struct findings *set, const char *subject, int64_t at)
+{
+    if (node_is_deaf(f))
+        finding_set_fix(
+            findings_add(set, FINDING_WAY_DEAF, subject, at,
+                "%s has acknowledged nothing that the hub has sent it for %" PRId64
+                " s, while packets of %s arrive at the hub.",
+                f->name, f->lost_for, f->name),
+            "Let UDP of the hub in at %s, and at the NAT or packet filter before it.", f->name);
 }

@@ -42,11 +42,15 @@ struct node_facts {
     int64_t there_for;      /* time since its machine was known to be there, s; -1: not known */
     uint32_t probe_every;   /* its probe reports at least each so many s; 0: it does not say */
     enum node_session session;
-    bool has_agent; /* neither a hub nor a stock WireGuard */
+    bool has_agent;  /* neither a hub nor a stock WireGuard */
+    bool is_sending; /* packets of it have come while it acknowledged nothing */
 };
 
 /** node_is_down() - is its machine down, or cut off from everybody? */
 bool node_is_down(const struct node_facts *f);
+
+/** node_is_deaf() - does it send, while it gets nothing of what the hub sends? */
+bool node_is_deaf(const struct node_facts *f);
 
 /** node_is_silent() - is its agent silent, though it is not down? */
 bool node_is_silent(const struct node_facts *f);
@@ -57,3 +61,7 @@ int64_t node_probe_limit(uint32_t every);
 /** node_find() - add to @set all that is found of the node; the caller has begun the look. Returns
  * true if it is anything. */
 bool node_find(const struct node_facts *f, struct findings *set, int64_t at);
+
+/** node_find_way() - add to @set what is found of the way from the hub to the node, @subject. */
+void node_find_way(
+    const struct node_facts *f, struct findings *set, const char *subject, int64_t at);

@@ -56,6 +56,37 @@ static void test_one_that_is_well(void **state)
     expect(&f, "", NULL);
 }
 
+/* Who still sends is not down: it is the way to it that is cut. */
+static void test_one_that_gets_nothing(void **state)
+{
+    struct node_facts f = well;
+    struct findings set = {.n = 0};
+
+    f.lost_for = NODE_LOST_AFTER;
+    expect(&f, "WEFT-NODE-001", NULL);
+    f.is_sending = true;
+    expect(&f, "", NULL);
+    node_find_way(&f, &set, "hub>a", 1000);
+    assert_int_equal(set.n, 1);
+    assert_non_null(findings_find(&set, FINDING_WAY_DEAF, "hub>a"));
+    assert_string_equal(set.items[0]->text, "a has acknowledged nothing that the hub has sent it "
+                                            "for 6 s, while packets of a arrive at the hub.");
+    findings_deinit(&set);
+    f.lost_for = NODE_LOST_AFTER - 1;
+    node_find_way(&f, &set, "hub>a", 1000);
+    assert_int_equal(set.n, 0);
+    f.lost_for = NODE_LOST_AFTER;
+    f.has_agent = false;
+    node_find_way(&f, &set, "hub>a", 1000);
+    assert_int_equal(set.n, 0);
+    /* For that long nothing of it is acknowledged, and now it does not send either. */
+    f = well;
+    f.lost_for = f.silent_for = EDGE_SILENT_AFTER;
+    f.is_sending = true;
+    f.session = NODE_SESSION_NONE;
+    expect(&f, "WEFT-NODE-001", NULL);
+}
+
 /* It is down when nothing reaches it: nothing that follows is found beside it. */
 static void test_one_that_is_down(void **state)
 {
@@ -165,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_that_is_well),
+        cmocka_unit_test(test_one_that_gets_nothing),
         cmocka_unit_test(test_one_that_is_down),
         cmocka_unit_test(test_an_agent_that_is_silent),
         cmocka_unit_test(test_an_agent_that_cannot),

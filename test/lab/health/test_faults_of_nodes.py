@@ -81,10 +81,13 @@ def test_udp_to_the_hub_is_blocked(net: Net) -> None:
 
 
 def test_udp_from_the_hub_is_blocked(net: Net) -> None:
+    """The way is named, until the node comes in TLS; from then on it says so itself."""
     b = net.lab.host("b")
-    with fault(net, "WEFT-UDP-002", "b", 60, over_s=150) as found:
+    with fault(net, "WEFT-ONEWAY-001", "hub>b", 30, over_s=60) as found:
         drop(b, "noudpin", "input", f"ip saddr {HUB} meta l4proto udp drop")
-        found()
+        assert "while packets of b arrive at the hub" in found()["text"]
+        wait_for(lambda: ("WEFT-UDP-002", "b") in
+                 {(one["code"], one["subject"]) for one in net.findings()}, 60, "TLS")
         undo(b, "noudpin")
 
 

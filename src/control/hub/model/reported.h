@@ -50,6 +50,8 @@ struct reported_node {
     uint32_t probe_every;  /* its probe reports at least each so many s; 0: it does not say */
     int64_t settles_at;    /* what is said of its pairs may be old up to then, s since 1970 */
     uint8_t conditions;    /* hub/watch/health.c's: as it was when it was looked at last */
+    nsec_t lost_at;        /* likewise: as watched_node's when the next was read; 0: never yet */
+    uint64_t lost_rx;      /* likewise: bytes received from it until then */
     bool is_found;         /* likewise: something was found of it */
     bool is_down;          /* likewise: its machine is down */
     bool is_probe_silent;  /* likewise: what its probe said is not counted */

@@ -182,6 +182,21 @@ static int64_t lost_for(const struct model_node *node, const struct health_time 
     return lost / NSEC_PER_SEC;
 }
 
+/* Have packets of it come since it acknowledges nothing? Several hubs do not know of each other's. */
+static bool is_sending(const struct model_node *node, nsec_t now)
+{
+    struct reported_node *r = node->reported;
+    struct overlay_facts facts;
+
+    if (node->watched->lost_at == 0 || !overlay_read_facts(node, now, &facts))
+        return false;
+    if (r->lost_at != node->watched->lost_at) {
+        r->lost_at = node->watched->lost_at;
+        r->lost_rx = facts.rx_bytes;
+    }
+    return facts.rx_bytes > r->lost_rx;
+}
+
 static enum node_session session_of(const struct model_node *node, nsec_t now)
 {
     nsec_t handshake_at;
@@ -281,6 +296,18 @@ static bool is_of_itself(const struct finding *own)
     return own->subject[0] == '\0';
 }
 
+/* Of the way from this hub to the node. */
+static void look_way(struct health *h, struct health_network *hn, const struct node_facts *facts,
+    int64_t wall_s)
+{
+    char subject[FINDING_SUBJECT_MAX];
+
+    (void)snprintf(subject, sizeof(subject), FINDING_HUB ">%.63s", facts->name);
+    findings_look_as(&hn->found, FINDING_OF_WAY, subject);
+    node_find_way(facts, &hn->found, subject, wall_s);
+    end_look(h, &hn->found, hn->keyed.key, subject, wall_s);
+}
+
 /* @reached_by: a node whose probe reaches it; NULL: none, or it was not asked. */
 static void look_node(struct health *h, struct health_network *hn, const struct model_node *node,
     const char *reached_by, const struct health_time *at)
@@ -298,7 +325,8 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
         .probe_every = r->probe_every,
         .there_for = r->there_at != 0 ? since_s(at->wall_s, r->there_at) : -1,
         .session = session_of(node, at->now),
-        .has_agent = node_has_agent(&node->spec)};
+        .has_agent = node_has_agent(&node->spec),
+        .is_sending = is_sending(node, at->now)};
     bool was_found = r->is_found;
     bool was_down = r->is_down;
     bool was_probe_silent = r->is_probe_silent;
@@ -321,6 +349,7 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
         if (is_of_itself(r->own.items[i]))
             add_own(&hn->found, r->own.items[i], name);
     end_look(h, &hn->found, hn->keyed.key, name, at->wall_s);
+    look_way(h, hn, &facts, at->wall_s);
     hn->is_again |= was_found != r->is_found || was_down != r->is_down ||
                     was_probe_silent != r->is_probe_silent;
     if ((was_found && !r->is_found) || (was_down && !r->is_down) ||
@@ -642,7 +671,9 @@ static void add_all(struct health_network *hn, const struct model_network *net)
             make_wait(hn, f->subject);
         } else if (finding_kinds[f->code].subject == FINDING_OF_WAY && to) {
             (void)snprintf(from, sizeof(from), "%.*s", (int)(to - f->subject), f->subject);
-            add_pair(hn, from, to + 1);
+            /* Ways from the hub are looked at with their node. */
+            if (strcmp(from, FINDING_HUB) != 0)
+                add_pair(hn, from, to + 1);
         }
     }
     for (size_t i = 0; i < net->nodes.n; i++)
@@ -679,6 +710,7 @@ void health_node_gone(struct health *h, const struct model_node *node, int64_t w
         return;
     findings_look_as(&hn->found, FINDING_OF_NODE, node->spec.meta.name);
     end_look(h, &hn->found, hn->keyed.key, node->spec.meta.name, wall_s);
+    look_way(h, hn, &(struct node_facts){.name = node->spec.meta.name}, wall_s);
     hn->is_again = true;
 }
 

@@ -169,6 +169,17 @@ static bool track_loss(struct observation *ob, struct observation *before, uint6
     return ob->loss->level != level || ob->loss->is_known != was_known;
 }
 
+static void take_line(struct observe *o, const struct relay_line_report *line)
+{
+    static const struct relay_line_report none = {.rate = 0};
+    const struct relay_line_report *now = line ? line : &none;
+
+    o->has_new_line = o->has_line != (line != NULL) || o->line.level != now->level ||
+                      !path_relay_notice_equal(&o->line.notice, &now->notice);
+    o->has_line = line != NULL;
+    o->line = *now;
+}
+
 int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_t wall)
 {
     uint64_t dropped = growth(o->socket_drops, c->socket_drops) * UDP_RUN_SEGMENTS_MAX;
@@ -187,6 +198,7 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
     free_items(o);
     o->items = items;
     o->socket_drops = c->socket_drops;
+    take_line(o, c->line);
     o->n = c->n_peers;
     o->rates = c->rates;
     o->shows_dscp = c->shows_dscp;

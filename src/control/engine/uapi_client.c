@@ -205,12 +205,11 @@ static bool take_relay_pair(struct relay_line_report *line, bool is_away, char *
     return true;
 }
 
-/* The number of @value among @names; false: it is none of them. */
-static bool take_word(const char *value, const char *const names[], unsigned n, unsigned *ret)
+static bool take_level(const char *value, enum relay_line_level *ret)
 {
-    for (unsigned i = 0; i < n; i++)
-        if (strcmp(value, names[i]) == 0) {
-            *ret = i;
+    for (unsigned i = 0; i < RELAY_LINE_LEVEL_N; i++)
+        if (strcmp(value, relay_line_level_names[i]) == 0) {
+            *ret = (enum relay_line_level)i;
             return true;
         }
     return false;
@@ -221,7 +220,6 @@ static bool take_relay_line(struct decoder *dc)
 {
     struct relay_line_report *line = dc->config.line;
     const char *name = dc->line + strlen("relay_");
-    unsigned word = 0;
     bool good = true;
 
     if (!line)
@@ -232,12 +230,8 @@ static bool take_relay_line(struct decoder *dc)
         good = parse_u64(&line->capacity, dc->value, 0, INT64_MAX, dc->line, NULL) == 0;
     } else if (strcmp(name, "rate") == 0) {
         good = parse_u64(&line->rate, dc->value, 0, INT64_MAX, dc->line, NULL) == 0;
-    } else if (strcmp(name, "source") == 0) {
-        good = take_word(dc->value, relay_line_source_names, RELAY_LINE_SOURCE_N, &word);
-        line->source = (enum relay_line_source)word;
     } else if (strcmp(name, "level") == 0) {
-        good = take_word(dc->value, relay_line_level_names, RELAY_LINE_LEVEL_N, &word);
-        line->level = (enum relay_line_level)word;
+        good = take_level(dc->value, &line->level);
     } else if (strcmp(name, "closed") == 0) {
         line->notice.is_closed = strcmp(dc->value, "true") == 0;
     } else {
@@ -289,7 +283,6 @@ static const struct line_kind interface_lines[] = {
     {NAME("relay_pair"), LINE_RELAY, 0, 0},
     {NAME("relay_pair_away"), LINE_RELAY, 0, 0},
     {NAME("relay_rate"), LINE_RELAY, 0, 0},
-    {NAME("relay_source"), LINE_RELAY, 0, 0},
     {NAME("rate"), LINE_U64, CONFIG(rates.all), TRAFFIC_RATE_MAX},
     {NAME("class_rate"), LINE_CLASS_RATE, 0, 0},
     {NAME("show_dscp"), LINE_BOOL, CONFIG(shows_dscp), 0},

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-
 /* Shares of what the line can carry, in thousandths: a level begins, is held, and ends below. */
 #define NEAR_FROM  750
 #define NEAR_HELD  700
@@ -39,14 +38,7 @@
 #define SMOOTH (4 * NSEC_PER_SEC)
 /* Samples that are further apart say nothing of what lasts. */
 #define GAP_MAX (10 * NSEC_PER_SEC)
-/* A line is seen to be full where one in so many datagrams is refused, for so long. */
-#define REFUSED_SHARE 1000
-#define REFUSED_FOR   (10 * NSEC_PER_SEC)
 
-const char *const relay_line_source_names[] = {"unknown", "stated", "seen"};
-_Static_assert(
-    sizeof(relay_line_source_names) / sizeof(*relay_line_source_names) == RELAY_LINE_SOURCE_N,
-    "a name each");
 const char *const relay_line_level_names[] = {"open", "near", "full"};
 _Static_assert(
     sizeof(relay_line_level_names) / sizeof(*relay_line_level_names) == RELAY_LINE_LEVEL_N,
@@ -54,24 +46,10 @@ _Static_assert(
 
 /* ---- what is known --------------------------------------------------------------------------- */
 
-enum relay_line_source relay_line_source(const struct relay_line *l)
-{
-    if (l->seen != 0 && (l->stated == 0 || l->seen < l->stated))
-        return RELAY_LINE_SEEN;
-    return l->stated != 0 ? RELAY_LINE_STATED : RELAY_LINE_UNKNOWN;
-}
-
-uint64_t relay_line_capacity(const struct relay_line *l)
-{
-    return relay_line_source(l) == RELAY_LINE_SEEN ? l->seen : l->stated;
-}
-
 /* How much of the line @rate takes, in thousandths; 0: nobody knows. */
 static uint64_t share(const struct relay_line *l, uint64_t rate)
 {
-    uint64_t capacity = relay_line_capacity(l);
-
-    return capacity ? (uint64_t)((double)rate * 1000 / (double)capacity) : 0;
+    return l->capacity ? (uint64_t)((double)rate * 1000 / (double)l->capacity) : 0;
 }
 
 static bool has_lasted(nsec_t since, nsec_t for_time, nsec_t now)
@@ -87,20 +65,6 @@ static void take_rate(struct relay_line *l, const struct relay_sample *s, nsec_t
     double rate = (double)l->rate + (now - (double)l->rate) * weight;
 
     l->rate = rate > 0 ? (uint64_t)rate : 0;
-}
-
-/* The kernel takes no more: that is what the line carries. More than that shows that it is more. */
-static void take_refused(struct relay_line *l, const struct relay_sample *s)
-{
-    uint64_t datagrams = s->datagrams - l->datagrams;
-    uint64_t refused = s->refused - l->refused;
-
-    if (refused == 0 || refused * REFUSED_SHARE < datagrams)
-        l->refused_since = 0;
-    else if (l->refused_since == 0)
-        l->refused_since = s->now;
-    if (has_lasted(l->refused_since, REFUSED_FOR, s->now) || (l->seen != 0 && l->rate > l->seen))
-        l->seen = l->rate;
 }
 
 /* ---- how busy it is -------------------------------------------------------------------------- */
@@ -138,37 +102,38 @@ static void take_level(struct relay_line *l, nsec_t now)
 
 static void take_calm(struct relay_line *l, nsec_t now)
 {
-    if (l->level == RELAY_LINE_FULL && !l->is_closed) {
+    if (l->level == RELAY_LINE_FULL)
         l->is_closed = true;
-        l->n_changes++;
-    }
     if (share(l, l->rate) >= CALM_BELOW)
         l->calm_since = 0;
     else if (l->calm_since == 0)
         l->calm_since = now;
-    if (l->is_closed && has_lasted(l->calm_since, CALM_FOR, now)) {
+    if (has_lasted(l->calm_since, CALM_FOR, now))
         l->is_closed = false;
-        l->n_changes++;
-    }
 }
 
 /* ---- who is to go another way ---------------------------------------------------------------- */
+
+static bool is_same(const struct x25519_public a[static 2], const struct x25519_public b[static 2])
+{
+    return x25519_public_equal(&a[0], &b[0]) && x25519_public_equal(&a[1], &b[1]);
+}
+
+bool relay_line_is_away(const struct relay_line *l, const struct x25519_public keys[static 2])
+{
+    for (unsigned i = 0; i < l->n_away; i++)
+        if (is_same(l->away[i].keys, keys))
+            return l->away[i].back_at == 0;
+    return false;
+}
 
 static struct relay_away *find_away(
     struct relay_line *l, const struct x25519_public keys[static 2])
 {
     for (unsigned i = 0; i < l->n_away; i++)
-        if (x25519_public_equal(&l->away[i].keys[0], &keys[0]) &&
-            x25519_public_equal(&l->away[i].keys[1], &keys[1]))
+        if (is_same(l->away[i].keys, keys))
             return &l->away[i];
     return NULL;
-}
-
-bool relay_line_is_away(const struct relay_line *l, const struct x25519_public keys[static 2])
-{
-    const struct relay_away *away = find_away((struct relay_line *)l, keys);
-
-    return away && away->back_at == 0;
 }
 
 static nsec_t hold_of(const struct relay_away *away)
@@ -215,7 +180,6 @@ static bool ask(struct relay_line *l, const struct relay_pair *pair, nsec_t now)
     away->asked_at = now;
     away->back_at = 0;
     away->n_times++;
-    l->n_changes++;
     return true;
 }
 
@@ -261,7 +225,6 @@ static void let_back(struct relay_line *l, nsec_t now)
     if (!least)
         return;
     least->back_at = now;
-    l->n_changes++;
     l->calm_since = now - CALM_FOR + BACK_EACH;
 }
 
@@ -274,17 +237,14 @@ void relay_line_take(struct relay_line *l, const struct relay_sample *s)
         return;
     if (!is_first) {
         if (passed > GAP_MAX)
-            l->near_since = l->full_since = l->eased_since = l->calm_since = l->refused_since = 0;
+            l->near_since = l->full_since = l->eased_since = l->calm_since = 0;
         take_rate(l, s, passed);
-        take_refused(l, s);
         take_level(l, s->now);
         take_calm(l, s->now);
         ask_heaviest(l, s);
         let_back(l, s->now);
     }
     l->bytes = s->bytes;
-    l->datagrams = s->datagrams;
-    l->refused = s->refused;
     l->n_pairs = s->n_pairs;
     memcpy(l->pairs, s->pairs, sizeof(l->pairs));
     l->sampled_at = s->now;
@@ -296,9 +256,7 @@ static void tell_away(const struct relay_away *away, struct relay_line_report *r
 
     notice->away[notice->n_away++] = path_pair_tag(&away->keys[0], &away->keys[1]);
     for (unsigned i = 0; i < ret->n_pairs; i++)
-        if (ret->pairs[i].is_away &&
-            x25519_public_equal(&ret->pairs[i].pair.keys[0], &away->keys[0]) &&
-            x25519_public_equal(&ret->pairs[i].pair.keys[1], &away->keys[1]))
+        if (is_same(ret->pairs[i].pair.keys, away->keys))
             return;
     ret->pairs[ret->n_pairs++] = (struct relay_reported_pair){
         .pair.keys = {away->keys[0], away->keys[1]}, .is_away = true};
@@ -307,9 +265,8 @@ static void tell_away(const struct relay_away *away, struct relay_line_report *r
 void relay_line_tell(const struct relay_line *l, struct relay_line_report *ret)
 {
     *ret = (struct relay_line_report){.level = l->level,
-        .source = relay_line_source(l),
         .rate = l->rate,
-        .capacity = relay_line_capacity(l),
+        .capacity = l->capacity,
         .notice.is_closed = l->is_closed};
     while (ret->n_pairs < l->n_pairs && ret->n_pairs < RELAY_LINE_HEAVIEST) {
         const struct relay_pair *pair = &l->pairs[ret->n_pairs];

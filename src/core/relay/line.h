@@ -2,8 +2,8 @@
  * line.h - the line of a relay: how much it carries against what it can, and which pairs are to go
  * another way because it is full.
  *
- * What a line can carry is stated by who runs the relay, or was seen: the kernel has taken no more
- * datagrams for it, for a while, at that rate. Where neither is so nothing is concluded.
+ * What a line can carry is said by who runs the relay. Where nobody has said it, nothing is
+ * concluded.
  *
  * Theory of operation. Rates are smoothed over some seconds. A line is near its limit from three
  * quarters on, and full from nine tenths on, where that lasts 30 s; it is not any more where it was
@@ -36,17 +36,6 @@
 /** Most pairs that a sample names. */
 #define RELAY_LINE_PAIRS_MAX 16
 
-/** From where it is known what a line can carry. */
-enum relay_line_source {
-    RELAY_LINE_UNKNOWN,
-    RELAY_LINE_STATED, /* somebody has said it */
-    RELAY_LINE_SEEN,   /* at that rate the kernel took no more datagrams */
-    RELAY_LINE_SOURCE_N,
-};
-
-/** relay_line_source_names - "unknown", "stated", "seen". */
-extern const char *const relay_line_source_names[];
-
 enum relay_line_level {
     RELAY_LINE_OPEN, /* it can carry more, or nobody knows what it can carry */
     RELAY_LINE_NEAR, /* it is near its limit */
@@ -65,10 +54,8 @@ struct relay_pair {
 
 /** What a relay counts. */
 struct relay_sample {
-    nsec_t now;         /* monotonic */
-    uint64_t bytes;     /* forwarded since the start, with headers */
-    uint64_t datagrams; /* likewise */
-    uint64_t refused;   /* datagrams that the kernel did not take, since the start */
+    nsec_t now;     /* monotonic */
+    uint64_t bytes; /* forwarded since the start, with headers */
     struct relay_pair pairs[RELAY_LINE_PAIRS_MAX]; /* @n_pairs, the heaviest first */
     unsigned n_pairs;
 };
@@ -85,40 +72,29 @@ struct relay_away {
 /** Most of them that are known, those let back lately included. */
 #define RELAY_LINE_AWAY_MAX PATH_AWAY_MAX
 
-/** All zero: nothing is known, and nothing is stated. */
+/** All zero: nothing is known of it. */
 struct relay_line {
-    uint64_t stated; /* bit/s in each direction, the owner's to set; 0: nobody has said it */
+    uint64_t capacity; /* bit/s in each direction, the owner's to set; 0: nobody has said it */
 
     /* The rest is written by relay_line_take(). */
-    uint64_t seen;           /* bit/s at which datagrams were refused; 0: never */
-    uint64_t rate;           /* bit/s */
-    uint64_t bytes;          /* as of the last sample */
-    uint64_t datagrams;      /* likewise */
-    uint64_t refused;        /* likewise */
-    nsec_t sampled_at;       /* when that was; 0: there was none */
-    nsec_t refused_since;    /* each sample since then had refused datagrams; 0: the last had none */
-    nsec_t near_since;       /* since when it is as busy as a line near its limit; 0: it is not */
-    nsec_t full_since;       /* since when as one that is full */
-    nsec_t eased_since;      /* since when it is less busy than @level; 0: it is not */
-    nsec_t calm_since;       /* since when pairs could be let back; 0: they could not */
-    nsec_t ask_at;           /* no more pairs are asked to go before this */
+    uint64_t rate;      /* bit/s */
+    uint64_t bytes;     /* as of the last sample */
+    nsec_t sampled_at;  /* when that was; 0: there was none */
+    nsec_t near_since;  /* since when it is as busy as a line near its limit; 0: it is not */
+    nsec_t full_since;  /* since when as one that is full */
+    nsec_t eased_since; /* since when it is less busy than @level; 0: it is not */
+    nsec_t calm_since;  /* since when pairs could be let back; 0: they could not */
+    nsec_t ask_at;      /* no more pairs are asked to go before this */
     enum relay_line_level level;
     bool is_closed;
     struct relay_pair pairs[RELAY_LINE_PAIRS_MAX]; /* @n_pairs of the last sample */
     unsigned n_pairs;
     struct relay_away away[RELAY_LINE_AWAY_MAX]; /* @n_away */
     unsigned n_away;
-    uint64_t n_changes; /* of @is_closed, and of who is to go another way */
 };
 
 /** relay_line_take() - a new sample; each second. */
 void relay_line_take(struct relay_line *l, const struct relay_sample *s);
-
-/** relay_line_capacity() - bit/s that it can carry; 0: not known. */
-uint64_t relay_line_capacity(const struct relay_line *l);
-
-/** relay_line_source() - from where that is known. */
-enum relay_line_source relay_line_source(const struct relay_line *l);
 
 /** relay_line_is_away() - was that pair asked to go another way, and not let back? */
 bool relay_line_is_away(const struct relay_line *l, const struct x25519_public keys[static 2]);
@@ -135,7 +111,6 @@ struct relay_reported_pair {
 /** What a relay reports of its line. */
 struct relay_line_report {
     enum relay_line_level level;
-    enum relay_line_source source;
     uint64_t rate;     /* bit/s, with headers */
     uint64_t capacity; /* bit/s; 0: not known */
     struct relay_reported_pair pairs[RELAY_LINE_REPORTED_MAX]; /* @n_pairs, the heaviest first */

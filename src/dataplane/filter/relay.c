@@ -252,6 +252,7 @@ void relay_read_counts(const struct relay *r, struct relay_counts *ret)
 
         sum.packets += atomic_load_explicit(&w->packets, memory_order_relaxed);
         sum.bytes += atomic_load_explicit(&w->bytes, memory_order_relaxed);
+        sum.refused += atomic_load_explicit(&w->refused, memory_order_relaxed);
         sum.stun_answers += atomic_load_explicit(&w->stun.n_answers, memory_order_relaxed);
     }
     *ret = sum;
@@ -261,7 +262,7 @@ void relay_read_counts(const struct relay *r, struct relay_counts *ret)
 
 void relay_set_line(struct relay *r, uint64_t rate)
 {
-    r->line.stated = rate;
+    r->line.capacity = rate;
 }
 
 const struct relay_line *relay_line(const struct relay *r)
@@ -272,7 +273,7 @@ const struct relay_line *relay_line(const struct relay *r)
 /* Which pairs use it most is only asked where that may matter. */
 static bool is_half_full(const struct relay_line *l)
 {
-    return relay_line_capacity(l) != 0 && l->rate >= relay_line_capacity(l) / 2;
+    return l->capacity != 0 && l->rate >= l->capacity / 2;
 }
 
 void relay_tick(struct relay *r, nsec_t now)
@@ -282,10 +283,7 @@ void relay_tick(struct relay *r, nsec_t now)
 
     router_expire(r->router, now);
     relay_read_counts(r, &counts);
-    sample.datagrams = counts.packets;
     sample.bytes = counts.bytes + counts.packets * RELAY_LINE_HEADERS;
-    for (unsigned i = 0; i < r->n_workers; i++)
-        sample.refused += atomic_load_explicit(&r->workers[i].refused, memory_order_relaxed);
     if (is_half_full(&r->line))
         sample.n_pairs = router_sample_pairs(r->router, now, sample.pairs);
     relay_line_take(&r->line, &sample);

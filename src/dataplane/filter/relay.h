@@ -70,6 +70,7 @@ bool stun_heard_find(
 struct relay_counts {
     uint64_t packets;      /* forwarded */
     uint64_t bytes;        /* of them, without UDP and IP headers */
+    uint64_t refused;      /* that were to be forwarded, and had no space in the send queue */
     uint64_t stun_answers; /* sent */
 };
 

@@ -54,7 +54,7 @@ static void get_rates(const struct device *d, struct str *out)
         str_addf(out, "show_dscp=true\n");
 }
 
-/* How the line is, where it is known what it carries. */
+/* How the line is, where somebody has said what it carries. */
 static void get_relay_line(const struct relay *relay, struct str *out)
 {
     struct relay_line_report line;
@@ -64,7 +64,6 @@ static void get_relay_line(const struct relay *relay, struct str *out)
     if (line.capacity == 0)
         return;
     add_number(out, "relay_capacity=", line.capacity);
-    add_line(out, "relay_source=", relay_line_source_names[line.source]);
     add_number(out, "relay_rate=", line.rate);
     add_line(out, "relay_level=", relay_line_level_names[line.level]);
     if (line.notice.is_closed)

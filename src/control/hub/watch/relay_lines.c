@@ -150,7 +150,7 @@ bool hub_line_take(const struct hub_line *h, const struct model_network *net,
     bool is_other;
 
     /* Of a line of which nobody knows what it carries there is nothing to say. */
-    if (!h->overlay || !net->own || relay_line_capacity(overlay_line(h->overlay)) == 0)
+    if (!h->overlay || !net->own || overlay_line(h->overlay)->capacity == 0)
         return false;
     line = calloc(1, sizeof(*line));
     if (!line)

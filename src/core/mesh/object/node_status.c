@@ -260,19 +260,15 @@ int relay_line_decode(
     struct relay_line_report r = {.rate = 0};
     const json_t *pairs = fields_array(&f, "pairs", FIELDS_OPTIONAL, 0, RELAY_LINE_REPORTED_MAX);
     unsigned level = RELAY_LINE_OPEN;
-    unsigned source = RELAY_LINE_UNKNOWN;
     int end;
 
     fields_enum(
         &f, "level", FIELDS_OPTIONAL, relay_line_level_names, RELAY_LINE_LEVEL_N, &level);
-    fields_enum(
-        &f, "source", FIELDS_OPTIONAL, relay_line_source_names, RELAY_LINE_SOURCE_N, &source);
     fields_u64(&f, "rate", FIELDS_OPTIONAL, 0, INT64_MAX, &r.rate);
     fields_u64(&f, "capacity", FIELDS_OPTIONAL, 0, INT64_MAX, &r.capacity);
     fields_bool(&f, "closed", FIELDS_OPTIONAL, &r.notice.is_closed);
     decode_away(&f, &r.notice);
     r.level = (enum relay_line_level)level;
-    r.source = (enum relay_line_source)source;
     end = fields_end(&f);
     for (size_t i = 0; end == 0 && i < json_array_size(pairs); i++)
         end = decode_relay_pair(&r.pairs[r.n_pairs++], json_array_get(pairs, i), where, e);
@@ -314,8 +310,7 @@ json_t *relay_line_encode(const struct relay_line_report *r)
                 "b", x25519_public_format(&pair->keys[1], keys[1]), "rate", (json_int_t)pair->rate,
                 "away", (int)r->pairs[i].is_away));
     }
-    return json_pack("{s:s, s:s, s:I, s:I, s:b, s:o, s:o}", "level",
-        relay_line_level_names[r->level], "source", relay_line_source_names[r->source], "rate",
-        (json_int_t)r->rate, "capacity", (json_int_t)r->capacity, "closed",
+    return json_pack("{s:s, s:I, s:I, s:b, s:o, s:o}", "level",
+        relay_line_level_names[r->level], "rate", (json_int_t)r->rate, "capacity", (json_int_t)r->capacity, "closed",
         (int)r->notice.is_closed, "away", encode_away(&r->notice), "pairs", pairs);
 }

@@ -120,7 +120,8 @@ static void expect_why(const char *why)
 
     assert_true(edge_pair_find(&pair, audience_network(), "a--b"));
     status = edge_view_status(&pair, wall_s);
-    assert_string_equal(json_string_value(json_object_get(json_object_get(status, "hub"), "why")), why);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(status, "hub"), "why")), why);
     json_decref(status);
 }
 
@@ -212,6 +213,8 @@ static void test_the_line_of_this_hub(void **state)
     struct relay_line *line;
     struct relay_line_report *said;
 
+    say("a", NULL);
+    say("b", NULL);
     assert_int_equal(relay_new(&overlay.relay, 1, &rng), 0);
     line = (struct relay_line *)relay_line(overlay.relay);
     /* Nobody has said what it carries. */
@@ -236,7 +239,7 @@ static void test_the_line_of_this_hub(void **state)
     assert_int_equal(said->notice.n_away, 1);
     expect_last("AskedAway", "the line of hub is full (9.6 of 10.0 Mbit/s), and the pair is asked "
                              "to go directly or through another relay");
-    expect_view("\"relayLine\":{\"away\":[\"", 1);
+    expect_view("\"relayLine\":{\"closed\":true,\"away\":[\"", 1);
     expect_why("the line of hub is full, and has asked the pair to go another way");
     assert_true(hub_line_is_busy(&h));
     reports.line = h;

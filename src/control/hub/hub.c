@@ -58,7 +58,7 @@ static void look_line(struct hub *hub, nsec_t now)
     for (size_t i = 0; i < hub->model.networks.n; i++) {
         const struct model_network *net = model_network_at(&hub->model, i);
 
-        if (hub_line_take(&hub->reports.line, net, &hub->reports.events, clock_wall_s()))
+        if (hub_line_take(hub->reports.line, net, &hub->reports.events, clock_wall_s()))
             watch_tell_status(&hub->watcher, net->own, now);
     }
 }
@@ -205,7 +205,7 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
     if (hub->store && store_is_shared(hub->store))
         audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
-    hub->reports.line.overlay = overlay;
+    hub->reports.line = overlay ? overlay_line(overlay) : NULL;
     hub->traffic = (struct traffic_book){
         .model = &hub->model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
     hub->spending = (struct spending){.book = &hub->traffic,

@@ -2,10 +2,9 @@
 #include "health/line.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* Most pairs that the sentence names, and the longest of them. */
-#define NAMED_MAX     3
+#define NAMED_MAX      3
 #define NAMED_PAIR_MAX (FINDING_SUBJECT_MAX + 72)
 
 static double mbit(uint64_t rate)

@@ -210,7 +210,7 @@ static bool is_local_index(void *ctx, uint32_t index)
 bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run)
 {
     struct relay *r = ctx;
-    unsigned n = udp_run_count(run);
+    unsigned n = run->seg > 0 ? udp_run_count(run) : 1;
     struct router_arrival in = {.from = run->path.remote,
         .now = tx->now,
         .bytes = run->len + n * RELAY_LINE_HEADERS,

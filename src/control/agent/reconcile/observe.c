@@ -231,6 +231,10 @@ void observe_add_metrics(const struct observe *o, const struct snapshot *s, stru
     }
     if (is_counted)
         metrics_add(m, METRIC_SOCKET_DROPS, (double)o->socket_drops);
+    if (o->has_line) {
+        metrics_add(m, METRIC_RELAY_LINE_RATE, (double)o->line.rate);
+        metrics_add(m, METRIC_RELAY_LINE_CAPACITY, (double)o->line.capacity);
+    }
 }
 
 bool observation_has_session(const struct observation *ob, nsec_t now)

@@ -474,8 +474,7 @@ void overlay_add_metrics(struct overlay *o, struct metrics *m)
     metrics_add(m, METRIC_RELAY_BYTES, (double)n.bytes);
     metrics_add(m, METRIC_RELAY_LEASES, (double)router_n_leases(relay_router(o->relay)));
     metrics_add(m, METRIC_RELAY_LINE_RATE, (double)line->rate);
-    if (line->capacity != 0)
-        metrics_add(m, METRIC_RELAY_LINE_CAPACITY, (double)line->capacity);
+    metrics_add(m, METRIC_RELAY_LINE_CAPACITY, (double)line->capacity);
     metrics_add(m, METRIC_RELAY_REFUSED, (double)n.refused);
     metrics_add(m, METRIC_STUN_ANSWERS, (double)n.stun_answers);
     port_drops(o->port, drops);

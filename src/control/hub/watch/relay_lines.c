@@ -3,9 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "hub/overlay/overlay.h"
 
 static bool is_own_hub(const struct model_node *node)
 {
@@ -141,35 +138,35 @@ static void keep_own(struct relay_line_report *line, const struct model_network 
     line->n_pairs = n;
 }
 
-bool hub_line_take(const struct hub_line *h, const struct model_network *net,
+bool hub_line_take(const struct relay_line *line, const struct model_network *net,
     struct edge_events *events, int64_t wall_s)
 {
     static const struct path_relay_notice nothing = {.is_closed = false};
-    struct relay_line_report *line;
+    struct relay_line_report *report;
     struct report *said;
     bool is_other;
 
     /* Of a line of which nobody knows what it carries there is nothing to say. */
-    if (!h->overlay || !net->own || overlay_line(h->overlay)->capacity == 0)
+    if (!line || line->capacity == 0 || !net->own)
         return false;
-    line = calloc(1, sizeof(*line));
-    if (!line)
+    report = calloc(1, sizeof(*report));
+    if (!report)
         return false;
     said = &net->own->reported->heard.report;
-    relay_line_tell(overlay_line(h->overlay), line);
-    keep_own(line, net);
+    relay_line_tell(line, report);
+    keep_own(report, net);
     is_other =
-        !path_relay_notice_equal(said->line ? &said->line->notice : &nothing, &line->notice);
+        !path_relay_notice_equal(said->line ? &said->line->notice : &nothing, &report->notice);
     if (is_other)
-        relay_lines_changed(events, net->own, said->line, line, wall_s);
+        relay_lines_changed(events, net->own, said->line, report, wall_s);
     free(said->line);
-    said->line = line;
+    said->line = report;
     return is_other;
 }
 
-bool hub_line_is_busy(const struct hub_line *h)
+bool hub_line_is_busy(const struct relay_line *line)
 {
-    return h->overlay && overlay_line(h->overlay)->level != RELAY_LINE_OPEN;
+    return line && line->level != RELAY_LINE_OPEN;
 }
 
 void hub_line_find(const struct model_network *net, struct findings *set, int64_t wall_s)

@@ -18,8 +18,6 @@
 #include "hub/model/model.h"
 #include "hub/watch/edge_events.h"
 
-struct overlay;
-
 /** relay_lines_changed() - what @node says of its line was @before and is @now; either may be NULL.
  * Who is asked to go another way, and who is let back, becomes an event. */
 void relay_lines_changed(struct edge_events *events, const struct model_node *node,
@@ -44,18 +42,17 @@ void relay_lines_asking(const struct model_network *net, struct relay_lines_aski
 const struct model_node *relay_lines_asks(const struct relay_lines_asking *asking,
     const struct model_node *a, const struct model_node *b);
 
-/** The line of this hub's own relay. */
-struct hub_line {
-    const struct overlay *overlay; /* pins: the data half; NULL: there is none */
-};
+/*
+ * The line of this hub's own relay, @line below; NULL: it does not relay.
+ */
 
-/** hub_line_take() - each second: what the hub's own node says of itself in @net. True: nodes are
- * to be told. */
-bool hub_line_take(const struct hub_line *h, const struct model_network *net,
+/** hub_line_take() - each second: what the hub's own node says of it in @net. True: nodes are to be
+ * told. */
+bool hub_line_take(const struct relay_line *line, const struct model_network *net,
     struct edge_events *events, int64_t wall_s);
 
 /** hub_line_is_busy() - is something to be found of it? */
-bool hub_line_is_busy(const struct hub_line *h);
+bool hub_line_is_busy(const struct relay_line *line);
 
 /** hub_line_find() - add to @set what is found of it, by who uses it in @net. */
 void hub_line_find(const struct model_network *net, struct findings *set, int64_t wall_s);

@@ -740,7 +740,7 @@ static void find_hub(struct reports *s, nsec_t now, int64_t wall_s)
     const struct model *m = s->model;
     struct store_refusal refusal = store_refusal(m->store);
     nsec_t behind_for = store_lag(m->store, now).behind_for;
-    bool is_busy = hub_line_is_busy(&s->line);
+    bool is_busy = hub_line_is_busy(s->line);
     bool is_found = s->is_refusing || s->is_behind || is_busy;
 
     for (size_t i = 0; (is_found || s->is_hub_found) && i < m->networks.n; i++) {

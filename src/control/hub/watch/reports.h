@@ -48,7 +48,7 @@ struct reports {
     struct model *model; /* pins */
     struct edge_events events;
     struct health health;    /* what is found of it */
-    struct hub_line line;    /* of this hub's relay */
+    const struct relay_line *line; /* pins: of this hub's relay; NULL: it has none */
     size_t n_parts;          /* parts of edges in memory; each reports_look() counts anew */
     size_t n_parts_left_out; /* parts that had no room, since the start */
     int64_t started_at;      /* time of the first reports_look(), s since 1970 */

@@ -385,6 +385,10 @@ void path__release_relay(struct path *pp, nsec_t now);
  * at once, and plan to move to a better one. */
 void path__check_relay(struct path *pp, nsec_t now);
 
+/** path__begin_relay() - data begins to flow: not through a relay that is full, if there is another
+ * one. */
+void path__begin_relay(struct path *pp, nsec_t now);
+
 /** path__on_relayed() - the other end has moved the edge to the relay @via: follow it. */
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now);
 

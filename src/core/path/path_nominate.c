@@ -27,8 +27,9 @@
  * an end has lost it leaves at once, whichever it is, and takes the other one
  * along by the same handshake.
  *
- * A relay whose line is full says so (relay/line.h). No edge begins to use it that has another one,
- * and an edge that it asks to go takes the best of those that are open to it, by the same steps.
+ * A relay whose line is full says so (relay/line.h). No edge moves to it that has another one, and
+ * none begins to send data there; an edge that it asks to go takes the best of those that are open
+ * to it, by the same steps.
  */
 
 /* A relay must have been better for this time, and by so much or by a fifth. The second is that of
@@ -256,6 +257,18 @@ void path__check_relay(struct path *pp, nsec_t now)
                                : "another relay is quicker for both; through that");
         take_notices(pp, now);
     }
+}
+
+void path__begin_relay(struct path *pp, nsec_t now)
+{
+    struct path_relay best;
+
+    if (!pp->nominates || pp->choice.pair != 0 || now < pp->relay.free_at ||
+        pp->peer.policy == PATH_POLICY_OFF || relay_counts(pp, current_relay(pp), RELAYS_OPEN) ||
+        find_best(pp, RELAYS_OPEN, &best) == 0)
+        return;
+    move_to_relay(pp, &best, "the relay's line is full; through another one");
+    take_notices(pp, now);
 }
 
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now)

@@ -402,6 +402,7 @@ void paths_on_traffic(
         struct path_liveness_facts facts = path__liveness_facts(pp, now);
 
         path_liveness_on_data(&pp->liveness, &facts, now);
+        path__begin_relay(pp, now);
         slot_restart(pp, now);
         if (pp->choice.pair == 0)
             path__checks_start(pp, true, now);

@@ -380,6 +380,33 @@ static void test_who_is_asked_and_cannot_go_stays(void **state)
     edge_expect("use relay 2, 50 ms\n" LOST_HERE);
 }
 
+static void test_data_does_not_begin_at_a_full_relay(void **state)
+{
+    edge_relay(1, 10, 10);
+    edge_relay(2, 20, 30);
+    path__check_relay(pp, T0);
+    path__begin_relay(pp, T0);
+    edge_expect("");
+    notify(true, false, false, false);
+    path__check_relay(pp, T0);
+    assert_true(pp->relay.move_at == NSEC_NEVER);
+    /* Whoever does not choose is taken along, and who was led here stays for a while. */
+    pp->nominates = false;
+    path__begin_relay(pp, T0);
+    pp->nominates = true;
+    pp->relay.free_at = T0 + 1;
+    path__begin_relay(pp, T0);
+    edge_expect("");
+    path__begin_relay(pp, T0 + 1);
+    edge_expect("use relay 2, 50 ms\nevent b: the relay's line is full; through another one\n");
+    assert_true(pp->relay.avoids);
+    /* Where all are full it stays. */
+    notify(true, false, true, false);
+    path__begin_relay(pp, T0 + 2);
+    edge_expect("");
+    assert_uses(2);
+}
+
 static void test_pairs_have_tags(void **state)
 {
     struct x25519_public a = key(1);
@@ -417,6 +444,7 @@ int main(void)
         EDGE_TEST(test_a_full_relay_is_not_begun_with),
         EDGE_TEST(test_who_is_asked_goes_to_another_relay),
         EDGE_TEST(test_who_is_asked_and_cannot_go_stays),
+        EDGE_TEST(test_data_does_not_begin_at_a_full_relay),
         EDGE_TEST(test_pairs_have_tags),
     };
 

@@ -141,13 +141,11 @@ static void keep_own(struct relay_line_report *line, const struct model_network 
 bool hub_line_take(const struct relay_line *line, const struct model_network *net,
     struct edge_events *events, int64_t wall_s)
 {
-    static const struct path_relay_notice nothing = {.is_closed = false};
     struct relay_line_report *report;
     struct report *said;
     bool is_other;
 
-    /* Of a line of which nobody knows what it carries there is nothing to say. */
-    if (!line || line->capacity == 0 || !net->own)
+    if (!line || !net->own)
         return false;
     report = calloc(1, sizeof(*report));
     if (!report)
@@ -155,8 +153,8 @@ bool hub_line_take(const struct relay_line *line, const struct model_network *ne
     said = &net->own->reported->heard.report;
     relay_line_tell(line, report);
     keep_own(report, net);
-    is_other =
-        !path_relay_notice_equal(said->line ? &said->line->notice : &nothing, &report->notice);
+    /* Nodes may still know what an earlier run of this hub has told them. */
+    is_other = !said->line || !path_relay_notice_equal(&said->line->notice, &report->notice);
     if (is_other)
         relay_lines_changed(events, net->own, said->line, report, wall_s);
     free(said->line);

@@ -78,7 +78,8 @@ static void take_node(
     replace(&held->paths, &given->paths);
     replace(&held->aead, &given->aead);
     replace(&held->fabric, &given->fabric);
-    relay_lines_changed(&s->events, node, held->line, given->line, wall_s);
+    if (node->spec.relay)
+        relay_lines_changed(&s->events, node, held->line, given->line, wall_s);
     free(held->line);
     held->line = given->line;
     given->line = NULL;
@@ -606,7 +607,7 @@ json_t *reports_of_node(const struct model_node *node)
         said->candidates ? json_loads(said->candidates, 0, NULL) : json_array(), "paths",
         json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
         json_loads(said->fabric, 0, NULL), "relayLine",
-        said->line ? relay_line_encode(said->line) : NULL, "routes",
+        said->line && said->line->capacity ? relay_line_encode(said->line) : NULL, "routes",
         said->routes.n ? subnets_encode(&said->routes) : NULL);
 }
 

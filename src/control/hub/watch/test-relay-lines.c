@@ -209,11 +209,12 @@ static void test_the_line_of_this_hub(void **state)
 
     say("a", NULL);
     say("b", NULL);
-    /* There is no relay, and nobody has said what its line carries. */
+    /* There is no relay, or nobody has said what its line carries. */
     assert_false(take(NULL));
     assert_false(hub_line_is_busy(NULL));
+    /* What an earlier run has told is taken back all the same, once. */
+    assert_true(take(&line));
     assert_false(take(&line));
-    assert_null(audience_network()->own->reported->heard.report.line);
     line.capacity = 10000000;
     assert_false(take(&line));
     assert_false(hub_line_is_busy(&line));

@@ -310,7 +310,7 @@ json_t *relay_line_encode(const struct relay_line_report *r)
                 "b", x25519_public_format(&pair->keys[1], keys[1]), "rate", (json_int_t)pair->rate,
                 "away", (int)r->pairs[i].is_away));
     }
-    return json_pack("{s:s, s:I, s:I, s:b, s:o, s:o}", "level",
-        relay_line_level_names[r->level], "rate", (json_int_t)r->rate, "capacity", (json_int_t)r->capacity, "closed",
+    return json_pack("{s:s, s:I, s:I, s:b, s:o, s:o}", "level", relay_line_level_names[r->level],
+        "rate", (json_int_t)r->rate, "capacity", (json_int_t)r->capacity, "closed",
         (int)r->notice.is_closed, "away", encode_away(&r->notice), "pairs", pairs);
 }

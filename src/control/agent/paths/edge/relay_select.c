@@ -18,7 +18,8 @@ static struct relay_fact *nearest_relay(struct relay_fact *relays, size_t n)
     struct relay_fact *best = NULL;
 
     for (size_t i = 0; i < n; i++)
-        if (relays[i].is_direct && !relays[i].is_closed && !relays[i].is_standby && (!best || relays[i].rtt < best->rtt))
+        if (relays[i].is_direct && !relays[i].is_closed && !relays[i].is_standby &&
+            (!best || relays[i].rtt < best->rtt))
             best = &relays[i];
     return best;
 }

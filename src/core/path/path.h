@@ -203,7 +203,8 @@ bool path_relay_notice_equal(const struct path_relay_notice *a, const struct pat
 /** path_relay_notice_is_away() - does it ask the pair with that tag to go another way? */
 bool path_relay_notice_is_away(const struct path_relay_notice *notice, uint64_t tag);
 
-/** path_pair_tag() - a number that stands for two nodes, in either order, for who knows both keys. */
+/** path_pair_tag() - a number that stands for two nodes, in either order, for who knows both keys.
+ */
 uint64_t path_pair_tag(const struct x25519_public *a, const struct x25519_public *b);
 
 /** path_side_equal() - do both tell the same? Their generations do not count. */

@@ -1,8 +1,9 @@
 """A hub whose line is full: it is found, the heaviest pair goes through another relay, and then
 nothing is found any more.
 
-    hub, r1, a, b, c, d ── [ wan ]     r1 is farther away than the hub; between a, b, c and d UDP is
-                                       dropped, so they are relayed
+    hub, r1, a, b, c, d ── [ wan ]
+
+r1 is farther away than the hub. Between a, b, c and d UDP is dropped, so they are relayed.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def test_a_hub_near_its_limit_moves_its_heaviest_pair(site: LineSite) -> None:
     assert not {one for one in site.codes() if one[1] == "hub"}
     for (x, y), rate in FLOWS.items():
         node = site.nodes[y]
-        node.host.spawn(["iperf3", "-s", "-1", "--forceflush"], name="server").wait_line("listening")
+        server = node.host.spawn(["iperf3", "-s", "-1", "--forceflush"], name="server")
+        server.wait_line("listening")
         site.nodes[x].host.spawn(
             ["iperf3", "-c", node.address(), "-u", "-b", rate, "-l", "1200", "-t", SECONDS],
             name="flow")

@@ -360,7 +360,8 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
                 (void)json_array_append_new(rows,
                     json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name),
                         "nodes", a, b, "state", edge_state_names[verdict.state], "why",
-                        verdict.why, "trouble", (int)is_trouble, "status", status_of(pair, &asking, wall_s)));
+                        verdict.why, "trouble", (int)is_trouble, "status",
+                        status_of(pair, &asking, wall_s)));
         }
     for (unsigned s = 0; s < EDGE_STATE_N; s++)
         if (counts[s] > 0)

@@ -270,7 +270,8 @@ static unsigned conditions_of(const struct model_node *node, const struct health
     return (is_lost ? CONDITION_LOST : 0u) | (is_failing ? CONDITION_FAILING : 0u) |
            (is_known_unapplied ? CONDITION_UNAPPLIED : 0u) | (is_late ? CONDITION_LATE : 0u) |
            (is_probe_silent(node, at) ? CONDITION_PROBE : 0u) |
-           (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u) | (is_line ? CONDITION_LINE : 0u);
+           (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u) |
+           (is_line ? CONDITION_LINE : 0u);
 }
 
 static void find_line(const struct model_node *node, struct findings *found, int64_t wall_s)

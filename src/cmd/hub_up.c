@@ -20,6 +20,7 @@
 #include "backends/store_open.h"
 #include "base/addr.h"
 #include "base/err.h"
+#include "base/traffic.h"
 #include "cmd/admin.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
@@ -121,6 +122,7 @@ static struct {
     const char *store;
     const char *state;
     const char *socket;
+    uint64_t line;
     nsec_t audit_age;
     const char *prices;
     const char *prefix;
@@ -145,6 +147,12 @@ static int option_store(const struct option *o, const char *text, struct err *e)
     return r == 0 ? option_text(o, text, e) : r;
 }
 
+/* [uint64_t] */
+static int option_rate(const struct option *o, const char *text, struct err *e)
+{
+    return traffic_rate_parse(o->field, text, o->name, e);
+}
+
 static const struct option options[] = {
     {"--public", "HOST[:PORT]", option_public, &arg.public_addresses, NULL,
         "where nodes reach this machine's UDP port; best first", .many = true},
@@ -162,6 +170,10 @@ static const struct option options[] = {
         .given = &arg.hubs_own},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
     {"--socket", "PATH", option_socket, &arg.socket, ADMIN_SOCKET_DEFAULT, "the admin socket"},
+    {"--line", "RATE", option_rate, &arg.line, NULL,
+        "what its line carries in each direction, as 1Gbit: near that, pairs are asked to go "
+        "another way",
+        .given = &arg.hubs_own},
     {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",
         "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX,
         .given = &arg.hubs_own},
@@ -387,7 +399,8 @@ static int start(struct running *run, const struct hub_config *config, struct er
 {
     struct overlay_options opt = {.state_dir = config->state_dir,
         .listen_port = config->udp_port,
-        .api_port = config->api_listen.port};
+        .api_port = config->api_listen.port,
+        .line = arg.line};
     int r = 0;
 
     if (!arg.no_dataplane)

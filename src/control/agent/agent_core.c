@@ -442,6 +442,12 @@ static void evaluate_paths(struct agent *a, nsec_t now)
     bool changed = a->seen.has_new_loss;
 
     a->seen.has_new_loss = false;
+    if (a->seen.has_new_line)
+        hub_set_on_self(&a->hubs);
+    a->seen.has_new_line = false;
+    /* While it matters the hub hears what the line carries each few seconds. */
+    if (a->seen.has_line && a->seen.line.level != RELAY_LINE_OPEN)
+        hub_set_on_edges(&a->hubs);
     if (reach_update(&a->reach, &facts, path_driver_view, a->paths) < 0)
         return;
     changed |= before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
@@ -515,6 +521,7 @@ static void poll_report(struct agent *a, nsec_t now)
         .routes = &a->state.routes,
         .speeds = &a->speeds,
         .fabric = node_fabric_report(a->fabric),
+        .line = a->seen.has_line ? &a->seen.line : NULL,
         .engine = engine ? engine->ops->kind : ENGINE_KIND_AUTO,
         .applied = a->applied,
         .fault = a->pass.fault.text,
@@ -593,7 +600,8 @@ void agent_core_poll(struct agent *a)
 /* Has nothing happened since the last poll, and is nothing waited for? */
 static bool can_skip_poll(struct agent *a, nsec_t now)
 {
-    if (poll_plan_is_stale(&a->poll, now) || a->running.n > 0 ||
+    /* What it relays does not go through the interface. */
+    if (poll_plan_is_stale(&a->poll, now) || a->running.n > 0 || a->seen.has_line ||
         hub_set_has_changes(&a->hubs, now) || !hub_set_is_settled(&a->hubs, now) ||
         path_driver_awaits_handshake(a->paths))
         return false;

@@ -43,6 +43,7 @@ struct node_report_facts {
     const struct subnets *routes;       /* subnets that this node asks to be the way to */
     const struct node_speeds *speeds;   /* of this machine's ciphers */
     const struct fabric_report *fabric; /* NULL: none worth telling, or not known yet */
+    const struct relay_line_report *line; /* NULL: it does not relay, or nothing is known of it */
     const struct meter *meter;          /* NULL: the hub is not told what moves */
     const char *rates_why;              /* why rates are not kept; "": they are, or none wanted */
     const char *hostname;               /* of this machine; NULL: not to be told */

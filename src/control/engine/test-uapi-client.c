@@ -13,6 +13,7 @@
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"
 #include "net/tun/offload.h"
+#include "relay/line.h"
 
 #define KEY_1 "0100000000000000000000000000000000000000000000000000000000000000"
 #define KEY_2 "0200000000000000000000000000000000000000000000000000000000000000"
@@ -149,6 +150,12 @@ static void test_decode(void **state)
         "fwmark=0x1f\n"
         "socket_drops=41\n"
         "relay=true\n"
+        "relay_capacity=10000000\n"
+        "relay_rate=9500000\n"
+        "relay_level=full\n"
+        "relay_closed=true\n"
+        "relay_pair_away=" KEY_1 "," KEY_2 ",5000000\n"
+        "relay_pair=" KEY_1 "," KEY_3 ",4500000\n"
         "rate=100000000\n"
         "class_rate=bulk:20000000\n"
         "class_rate=unheard-of:1\n"
@@ -204,6 +211,18 @@ static void test_decode(void **state)
     assert_true(c.peers[0].facts.rx_bytes == UINT64_MAX);
     assert_int_equal(c.peers[0].facts.tx_bytes, 5);
     assert_int_equal(c.socket_drops, 41);
+    assert_non_null(c.line);
+    assert_int_equal(c.line->capacity, 10000000);
+    assert_int_equal(c.line->rate, 9500000);
+    assert_int_equal(c.line->level, RELAY_LINE_FULL);
+    assert_int_equal(c.line->n_pairs, 2);
+    assert_true(c.line->pairs[0].is_away && !c.line->pairs[1].is_away);
+    assert_int_equal(c.line->pairs[0].pair.rate, 5000000);
+    assert_int_equal(c.line->pairs[1].pair.keys[1].b[0], 3);
+    assert_true(c.line->notice.is_closed);
+    assert_int_equal(c.line->notice.n_away, 1);
+    assert_true(c.line->notice.away[0] ==
+                path_pair_tag(&c.line->pairs[0].pair.keys[0], &c.line->pairs[0].pair.keys[1]));
     assert_int_equal(c.peers[0].facts.arrivals.received, 1000);
     assert_true(c.peers[0].facts.arrivals.lost == UINT64_MAX);
     assert_int_equal(c.peers[0].facts.arrivals.reordered, 7);

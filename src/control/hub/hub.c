@@ -52,6 +52,17 @@ static void serve_jobs(struct hub *hub, nsec_t now)
     }
 }
 
+/* How this hub's line is: who uses it is told when it is full, and whom it asks to go. */
+static void look_line(struct hub *hub, nsec_t now)
+{
+    for (size_t i = 0; i < hub->model.networks.n; i++) {
+        const struct model_network *net = model_network_at(&hub->model, i);
+
+        if (hub_line_take(hub->reports.line, net, &hub->reports.events, clock_wall_s()))
+            watch_tell_status(&hub->watcher, net->own, now);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct hub *hub = timer->data;
@@ -59,6 +70,7 @@ static void on_tick(uv_timer_t *timer)
     nsec_t now = clock_now();
 
     presence_tick(&hub->reports, now, clock_wall_s());
+    look_line(hub, now);
     reports_look(&hub->reports, now, clock_wall_s());
     if ((public_addresses_tick(&hub->public_addresses, now) ||
             hub->networks.refresh_failure.code != 0 ||
@@ -193,6 +205,7 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
     if (hub->store && store_is_shared(hub->store))
         audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
+    hub->reports.line = overlay ? overlay_line(overlay) : NULL;
     hub->traffic = (struct traffic_book){
         .model = &hub->model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
     hub->spending = (struct spending){.book = &hub->traffic,

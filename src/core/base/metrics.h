@@ -109,6 +109,12 @@
         "bytes of them, without UDP and IP headers") \
     X(RELAY_LEASES, "weft_relay_leases", GAUGE, "indices", "", \
         "receiver indices that are forwarded at the moment") \
+    X(RELAY_LINE_RATE, "weft_relay_line_bits_per_second", GAUGE, "bit/s", "", \
+        "what the relay forwards, with UDP and IPv4 headers, over the last seconds") \
+    X(RELAY_LINE_CAPACITY, "weft_relay_line_capacity_bits_per_second", GAUGE, "bit/s", "", \
+        "what its line can carry in each direction, as it was told (--line); 0: it was not") \
+    X(RELAY_REFUSED, "weft_relay_refused_total", COUNTER, "datagrams", "", \
+        "datagrams of the relay that the kernel's send queue had no space for") \
     X(STUN_ANSWERS, "weft_stun_answers_total", COUNTER, "answers", "", "STUN requests answered")
 
 #define METRICS_RENDEZVOUS(X) \

@@ -375,6 +375,35 @@ extern const char *const finding_severity_names[];
         "knew before.", \
         "The administrator of the hub has to look into it.", \
         "Give the network of a hub other blocks, behind its back.") \
+    X(HUB_LINE_NEAR, "WEFT-HUB-004", HUB, NOTE, "hub's line is nearly full", \
+        "The hub has relayed more than three quarters of what its line can carry for half a " \
+        "minute.", \
+        "Let the pairs that are named reach each other directly (weft paths NAME), or add a " \
+        "relay near them: weft join --relay.", \
+        "Start the hub with --line 10Mbit, and send 8 Mbit/s between two nodes that it relays.") \
+    X(HUB_LINE_FULL, "WEFT-HUB-005", HUB, WARNING, "hub's line is full", \
+        "The hub has relayed more than nine tenths of what its line can carry for half a minute. " \
+        "It takes no new pairs that have another relay, and asks the heaviest ones to go another " \
+        "way, until it has been below six tenths for three minutes.", \
+        "Let the pairs that are named reach each other directly (weft paths NAME), or add a " \
+        "relay near them: weft join --relay.", \
+        "Start the hub with --line 10Mbit, and send all that goes between two nodes that it " \
+        "relays.") \
+    X(RELAY_LINE_NEAR, "WEFT-RELAY-001", NODE, NOTE, "relay's line is nearly full", \
+        "A node has relayed more than three quarters of what its line can carry for half a " \
+        "minute.", \
+        "Let the pairs that are named reach each other directly (weft paths NAME), or add " \
+        "another relay near them: weft join --relay.", \
+        "Give a relay a rate (weft node set NAME --rate 10Mbit), and send 8 Mbit/s between two " \
+        "nodes that it relays.") \
+    X(RELAY_LINE_FULL, "WEFT-RELAY-002", NODE, WARNING, "relay's line is full", \
+        "A node has relayed more than nine tenths of what its line can carry for half a minute. " \
+        "It takes no new pairs that have another relay, and asks the heaviest ones to go another " \
+        "way, until it has been below six tenths for three minutes.", \
+        "Let the pairs that are named reach each other directly (weft paths NAME), or add " \
+        "another relay near them: weft join --relay.", \
+        "Give a relay a rate (weft node set NAME --rate 10Mbit), and send all that goes between " \
+        "two nodes that it relays.") \
     X(HUB_AWAY, "WEFT-HUBS-001", NODE, WARNING, "another hub is away", \
         "The network has several hubs, and one that does not serve this node at the moment " \
         "is not reached from it.", \

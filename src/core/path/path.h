@@ -36,6 +36,7 @@
 
 #define PATH_RELAYS_MAX 8   /* that one node measures and reports */
 #define PATH_TEXT_MAX   320 /* of an event or a reason, with the zero */
+#define PATH_AWAY_MAX   32  /* pairs that one relay asks to go another way */
 
 /** How a peer is reached. */
 enum path_kind {
@@ -62,6 +63,13 @@ struct path_relay {
     nsec_t rtt;               /* round trip to it; 0: not measured */
     bool is_stream;           /* reached inside TLS, since UDP to it fails */
     uint16_t mtu;             /* inner bytes that the way there and back carries; 0: not measured */
+};
+
+/** What a relay has its users know of its line (relay/line.h). */
+struct path_relay_notice {
+    bool is_closed;               /* it is full: who has another relay does not begin to use it */
+    uint64_t away[PATH_AWAY_MAX]; /* the tags of @n_away pairs that are to go another way */
+    unsigned n_away;
 };
 
 /** All that one end tells of itself: its candidates, its NAT and the relays that it reaches. */
@@ -188,6 +196,16 @@ struct path_view {
     uint64_t n_frames;        /* sent for this edge */
     uint64_t n_guesses;       /* of them, guesses at ports */
 };
+
+/** path_relay_notice_equal() - do both say the same, in the same order? */
+bool path_relay_notice_equal(const struct path_relay_notice *a, const struct path_relay_notice *b);
+
+/** path_relay_notice_is_away() - does it ask the pair with that tag to go another way? */
+bool path_relay_notice_is_away(const struct path_relay_notice *notice, uint64_t tag);
+
+/** path_pair_tag() - a number that stands for two nodes, in either order, for who knows both keys.
+ */
+uint64_t path_pair_tag(const struct x25519_public *a, const struct x25519_public *b);
 
 /** path_side_equal() - do both tell the same? Their generations do not count. */
 bool path_side_equal(const struct path_side *a, const struct path_side *b);

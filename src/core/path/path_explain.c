@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "path/path.h"
 #include "path/path_internal.h"
@@ -31,6 +32,20 @@ bool path_side_equal(const struct path_side *a, const struct path_side *b)
                a->relays[i].is_stream == b->relays[i].is_stream &&
                a->relays[i].mtu == b->relays[i].mtu;
     return same;
+}
+
+bool path_relay_notice_equal(const struct path_relay_notice *a, const struct path_relay_notice *b)
+{
+    return a->is_closed == b->is_closed && a->n_away == b->n_away &&
+           memcmp(a->away, b->away, a->n_away * sizeof(*a->away)) == 0;
+}
+
+bool path_relay_notice_is_away(const struct path_relay_notice *notice, uint64_t tag)
+{
+    for (unsigned i = 0; i < notice->n_away; i++)
+        if (notice->away[i] == tag)
+            return true;
+    return false;
 }
 
 /* ---- why an edge is not direct --------------------------------------------------------------- */
@@ -200,7 +215,8 @@ bool path__relay_is_better(const struct path *pp, nsec_t now)
     return pp->choice.pair == 0 && (is_worse_still(pp, now) || is_declined(pp));
 }
 
-void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
+/* Why it is not direct; "" when it is. */
+static void explain_relayed(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
 {
     struct why w = {pp, pp->owner->name, pp->peer.name, ""};
 
@@ -229,6 +245,21 @@ void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t
         (void)snprintf(buf, PATH_TEXT_MAX, "the ways to %s are being tried", w.peer);
     else
         why_silent(&w, buf);
+}
+
+void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
+{
+    const char *full = pp->relay.is_asked ? "its relay is full, and there is no other one yet"
+                       : pp->relay.avoids ? "a nearer relay is full"
+                                          : NULL;
+    char why[PATH_TEXT_MAX];
+
+    explain_relayed(pp, why, now);
+    if (full && pp->choice.pair == 0 && pp->peer.policy != PATH_POLICY_OFF)
+        (void)snprintf(buf, PATH_TEXT_MAX, "%s; %.*s", full,
+            (int)(PATH_TEXT_MAX - strlen(full) - sizeof("; ")), why);
+    else
+        (void)snprintf(buf, PATH_TEXT_MAX, "%s", why);
 }
 
 void path__event(struct path *pp, bool is_warning, const char *fmt, ...)

@@ -156,6 +156,7 @@ struct path {
     struct path_peer peer;
     struct path_keys keys;
     bool nominates; /* ours is the smaller key */
+    uint64_t tag;   /* of the pair, as relays know it: path_pair_tag() */
     struct path_side side;
     bool has_side;    /* the peer has told something */
     nsec_t ticked_at; /* when paths_tick() last took it */
@@ -192,6 +193,8 @@ struct path {
         struct x25519_public key; /* none: the first that is told of */
         nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
         nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
+        bool is_asked;            /* this relay asks it to go another way */
+        bool avoids;              /* a nearer relay is full, or has asked it to go */
     } relay;
     struct path_traffic traffic;
     struct path_liveness liveness;
@@ -381,6 +384,10 @@ void path__release_relay(struct path *pp, nsec_t now);
 /** path__check_relay() - the relays of one end have changed, or their round trips: leave a lost one
  * at once, and plan to move to a better one. */
 void path__check_relay(struct path *pp, nsec_t now);
+
+/** path__begin_relay() - data begins to flow: not through a relay that is full, if there is another
+ * one. */
+void path__begin_relay(struct path *pp, nsec_t now);
 
 /** path__on_relayed() - the other end has moved the edge to the relay @via: follow it. */
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now);

@@ -95,6 +95,8 @@ struct paths {
     uint64_t session;    /* number of this run */
     nsec_t clock_offset; /* to be added to `now` for the clock that peers share */
     bool relay_is_usable;
+    struct paths_notice *notices; /* owns @n_notices: what relays tell of their lines */
+    size_t n_notices;
     struct path_side self;
     struct candidate_blocks blocks; /* of the overlay; no path leads there */
     nsec_t changed_at;              /* when this machine's network changed last; 0: never */
@@ -126,6 +128,16 @@ struct paths {
     nsec_t looked_at; /* when the action LOOK was last asked for; 0: never. path_nominate.c */
     struct paths_counters counters; /* each is written where its event happens */
 };
+
+/** paths__notice() - what that relay tells of its line; NULL: nothing. */
+static inline const struct path_relay_notice *paths__notice(
+    const struct paths *p, const struct x25519_public *relay)
+{
+    for (size_t i = 0; i < p->n_notices; i++)
+        if (x25519_public_equal(&p->notices[i].relay, relay))
+            return &p->notices[i].notice;
+    return NULL;
+}
 
 /** paths__add() - put an action of an edge (@pp NULL: of none) into the queue; the caller fills it
  * in at once. NULL when there is no memory, or a frame and too much in the queue already. */

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "crypto/aead.h"
+#include "filter/relay.h"
 #include "os/clock.h"
 #include "peer/peer.h"
 #include "port/device.h"
@@ -53,6 +54,30 @@ static void get_rates(const struct device *d, struct str *out)
         str_addf(out, "show_dscp=true\n");
 }
 
+/* How the line is, where somebody has said what it carries. */
+static void get_relay_line(const struct relay *relay, struct str *out)
+{
+    struct relay_line_report line;
+    char keys[2][X25519_HEX_MAX];
+
+    relay_line_tell(relay_line(relay), &line);
+    if (line.capacity == 0)
+        return;
+    add_number(out, "relay_capacity=", line.capacity);
+    add_number(out, "relay_rate=", line.rate);
+    add_line(out, "relay_level=", relay_line_level_names[line.level]);
+    if (line.notice.is_closed)
+        add_line(out, "relay_closed=", "true");
+    for (unsigned i = 0; i < line.n_pairs; i++) {
+        const struct relay_pair *pair = &line.pairs[i].pair;
+
+        str_addf(out, "%s=%s,%s,%" PRIu64 "\n",
+            line.pairs[i].is_away ? "relay_pair_away" : "relay_pair",
+            x25519_public_format_hex(&pair->keys[0], keys[0]),
+            x25519_public_format_hex(&pair->keys[1], keys[1]), pair->rate);
+    }
+}
+
 static void get_device(struct device *d, struct str *out)
 {
     uint64_t drops = port_sockets_drops(d->port);
@@ -72,8 +97,10 @@ static void get_device(struct device *d, struct str *out)
         str_addf(out, "fwmark=%u\n", d->port->sockets.fwmark);
     if (drops > 0)
         str_addf(out, "socket_drops=%" PRIu64 "\n", drops);
-    if (d->relay.relay)
+    if (d->relay.relay) {
         str_addf(out, "relay=true\n");
+        get_relay_line(d->relay.relay, out);
+    }
     get_rates(d, out);
 }
 

@@ -169,6 +169,17 @@ static bool track_loss(struct observation *ob, struct observation *before, uint6
     return ob->loss->level != level || ob->loss->is_known != was_known;
 }
 
+static void take_line(struct observe *o, const struct relay_line_report *line)
+{
+    static const struct relay_line_report none = {.rate = 0};
+    const struct relay_line_report *now = line ? line : &none;
+
+    o->has_new_line = o->has_line != (line != NULL) || o->line.level != now->level ||
+                      !path_relay_notice_equal(&o->line.notice, &now->notice);
+    o->has_line = line != NULL;
+    o->line = *now;
+}
+
 int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_t wall)
 {
     uint64_t dropped = growth(o->socket_drops, c->socket_drops) * UDP_RUN_SEGMENTS_MAX;
@@ -187,6 +198,7 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
     free_items(o);
     o->items = items;
     o->socket_drops = c->socket_drops;
+    take_line(o, c->line);
     o->n = c->n_peers;
     o->rates = c->rates;
     o->shows_dscp = c->shows_dscp;
@@ -219,6 +231,10 @@ void observe_add_metrics(const struct observe *o, const struct snapshot *s, stru
     }
     if (is_counted)
         metrics_add(m, METRIC_SOCKET_DROPS, (double)o->socket_drops);
+    if (o->has_line) {
+        metrics_add(m, METRIC_RELAY_LINE_RATE, (double)o->line.rate);
+        metrics_add(m, METRIC_RELAY_LINE_CAPACITY, (double)o->line.capacity);
+    }
 }
 
 bool observation_has_session(const struct observation *ob, nsec_t now)

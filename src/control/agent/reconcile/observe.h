@@ -20,6 +20,7 @@
 #include "mesh/config/wg_config.h"
 #include "os/log.h"
 #include "path/loss.h"
+#include "relay/line.h"
 
 struct metrics;
 struct snapshot;
@@ -63,6 +64,10 @@ struct observe {
     struct traffic_rates rates; /* that all that is sent is kept to */
     bool shows_dscp;            /* datagrams carry the DSCP of the packets in them */
     uint64_t socket_drops;      /* the engine's, as of the last look */
+    bool has_line;              /* it relays for others, and it is known what its line carries: */
+    struct relay_line_report line;
+    bool has_new_line;          /* since the last look it is more or less full, or asks others to go
+                                   or lets them back */
     bool has_new_loss;          /* at the last look some peer's loss began, ended, or was known or
                                    unknown for the first time */
 };

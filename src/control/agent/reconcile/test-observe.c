@@ -183,6 +183,33 @@ static void test_what_the_engine_says(void **state)
     observe_deinit(&o);
 }
 
+static void test_the_line_of_a_relay(void **state)
+{
+    struct relay_line_report line = {.rate = 5, .capacity = 10};
+    struct wg_config c = {.line = &line};
+    struct observe o = {0};
+
+    assert_int_equal(observe_take(&o, &c, 100 * SEC, WALL), 0);
+    assert_true(o.has_line && o.has_new_line);
+    assert_int_equal(o.line.capacity, 10);
+    line.rate = 6;
+    assert_int_equal(observe_take(&o, &c, 101 * SEC, WALL), 0);
+    assert_true(o.has_line && !o.has_new_line);
+    assert_int_equal(o.line.rate, 6);
+    line.level = RELAY_LINE_NEAR;
+    assert_int_equal(observe_take(&o, &c, 102 * SEC, WALL), 0);
+    assert_true(o.has_new_line);
+    line.notice.is_closed = true;
+    assert_int_equal(observe_take(&o, &c, 103 * SEC, WALL), 0);
+    assert_true(o.has_new_line);
+    c.line = NULL;
+    assert_int_equal(observe_take(&o, &c, 104 * SEC, WALL), 0);
+    assert_true(!o.has_line && o.has_new_line);
+    assert_int_equal(observe_take(&o, &c, 105 * SEC, WALL), 0);
+    assert_false(o.has_new_line);
+    observe_deinit(&o);
+}
+
 static void test_silence(void **state)
 {
     struct observe o = {0};
@@ -419,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_handshake_before_the_first_look),
         cmocka_unit_test(test_which_handshakes_are_new),
         cmocka_unit_test(test_what_the_engine_says),
+        cmocka_unit_test(test_the_line_of_a_relay),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_who_does_not_answer),
         cmocka_unit_test(test_sessions_that_should_be_renewed),

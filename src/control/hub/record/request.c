@@ -12,7 +12,9 @@
 #include "base/text.h"
 #include "health/self.h"
 #include "mesh/object/fields.h"
+#include "mesh/object/node_status.h"
 #include "net/address/resolve.h"
+#include "relay/line.h"
 
 /* Longest time after which a command of a job says again that it is there, s. */
 #define REQUEST_PRESENCE_MAX 60
@@ -295,6 +297,7 @@ void report_deinit(struct report *r)
     free(r->paths);
     free(r->aead);
     free(r->fabric);
+    free(r->line);
     free(r->error);
     edge_parts_deinit(&r->edges);
     traffic_deinit(&r->traffic);
@@ -307,9 +310,17 @@ bool report_is_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Of the line of a relay others see what it tells its users. */
+static bool is_notice_same(const struct relay_line_report *a, const struct relay_line_report *b)
+{
+    static const struct relay_line_report none = {.rate = 0};
+
+    return path_relay_notice_equal(a ? &a->notice : &none.notice, b ? &b->notice : &none.notice);
+}
+
 bool report_is_seen_otherwise(const struct report *a, const struct report *b)
 {
-    return strcmp(a->hostname, b->hostname) != 0 ||
+    return !is_notice_same(a->line, b->line) || strcmp(a->hostname, b->hostname) != 0 ||
            !report_is_same_text(a->candidates, b->candidates) ||
            !report_is_same_text(a->paths, b->paths) || !report_is_same_text(a->aead, b->aead) ||
            !report_is_same_text(a->fabric, b->fabric);
@@ -356,6 +367,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     const json_t *aead = fields_object(&f, "aead", FIELDS_OPTIONAL);
     const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
     const json_t *machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
+    const json_t *line = fields_object(&f, "relayLine", FIELDS_OPTIONAL);
 
     rp->has_node = true;
     fields_text(&f, "engine", FIELDS_OPTIONAL, 0, sizeof(rp->engine), rp->engine);
@@ -380,6 +392,15 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
         fields_bool(&f, "joinedHere", FIELDS_OPTIONAL, &m->is_origin);
         if (fields_end(&f) != 0)
             return fields_end(&f);
+    }
+    if (line) {
+        int r;
+
+        rp->line = calloc(1, sizeof(*rp->line));
+        r = rp->line ? relay_line_decode(rp->line, line, "report: relayLine", e)
+                     : err_set(e, -ENOMEM, "no memory for a report");
+        if (r != 0)
+            return r;
     }
     /* Checked with the decoder that the other nodes' agents have. */
     return node_check_status(node, "report", e);

@@ -587,6 +587,8 @@ json_t *resource_status(const struct model *m, const struct object_kind *kind, c
         return edge_pair_find(&pair, net, name) ? edge_view_status(&pair, clock_wall_s()) : NULL;
     node = model_find_node(net, name);
     status = node ? reports_of_node(node) : NULL;
+    /* It is never the same, and would be written again and again. */
+    (void)json_object_del(status, "relayLine");
     if (status)
         (void)json_object_set_new(status, "conditions", json_pack("[o]", ready_condition(node)));
     return status;

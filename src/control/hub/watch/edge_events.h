@@ -34,6 +34,8 @@ enum edge_event_kind {
     EDGE_EVENT_STORE_AGAIN,  /* it does again */
     EDGE_EVENT_COPIED,       /* another machine runs as the same node */
     EDGE_EVENT_COPIED_NO_MORE,
+    EDGE_EVENT_ASKED_AWAY, /* a relay is full, and asks a pair to go another way */
+    EDGE_EVENT_LET_BACK,   /* the pair may use it again */
     EDGE_EVENT_FOUND, /* something is found of which there is no event of its own (finding.h) */
     EDGE_EVENT_GONE,  /* it is over */
     EDGE_EVENT_N,

@@ -2,10 +2,12 @@
 #include "edge_view.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "health/node.h"
+#include "hub/watch/relay_lines.h"
 
 /* How long a WireGuard session lives without a new handshake, and by how much the hub's note that
  * a node was seen may be late. */
@@ -206,12 +208,18 @@ void edge_view_facts(const struct edge_pair *pair, int64_t wall_s, struct pair_f
         .ends = {end_of(a, b, wall_s), end_of(b, a, wall_s)}};
 }
 
-static void assess(const struct edge_pair *pair, int64_t wall_s, struct pair_verdict *ret)
+/* @asking: by a full relay the pair may be asked to go another way. */
+static void assess(const struct edge_pair *pair, const struct relay_lines_asking *asking,
+    int64_t wall_s, struct pair_verdict *ret)
 {
+    const struct model_node *relay = relay_lines_asks(asking, pair->nodes[0], pair->nodes[1]);
     struct pair_facts facts;
 
     edge_view_facts(pair, wall_s, &facts);
     pair_assess(&facts, ret);
+    if (relay && ret->why[0] == '\0')
+        (void)snprintf(ret->why, sizeof(ret->why),
+            "the line of %.63s is full, and has asked the pair to go another way", name_of(relay));
 }
 
 /* What a part says that is true no more, since who said it is not heard, or whom it is about is
@@ -276,7 +284,8 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     (void)json_object_set_new(status, field, json);
 }
 
-json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
+static json_t *status_of(
+    const struct edge_pair *pair, const struct relay_lines_asking *asking, int64_t wall_s)
 {
     json_t *status = json_object();
     struct pair_verdict verdict;
@@ -284,10 +293,18 @@ json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
     for (unsigned i = 0; i < 2; i++)
         for (unsigned o = 0; o < EDGE_OWNER_N; o++)
             add_part(status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, wall_s);
-    assess(pair, wall_s, &verdict);
+    assess(pair, asking, wall_s, &verdict);
     (void)json_object_set_new(status, "hub",
         json_pack("{s:s, s:s}", "state", edge_state_names[verdict.state], "why", verdict.why));
     return status;
+}
+
+json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
+{
+    struct relay_lines_asking asking;
+
+    relay_lines_asking(pair->nodes[0]->net, &asking);
+    return status_of(pair, &asking, wall_s);
 }
 
 json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
@@ -317,11 +334,13 @@ json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
 json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
 {
     struct edge_pairs pairs = EDGE_PAIRS_NULL;
+    struct relay_lines_asking asking;
     size_t counts[EDGE_STATE_N] = {0};
     json_t *by_state = json_object();
     json_t *rows = json_array();
     size_t n_left_out;
 
+    relay_lines_asking(net, &asking);
     if (edge_pairs_known(&pairs, net, true) < 0)
         rows = (json_decref(rows), NULL);
     for (unsigned round = 0; rows && round < 2; round++)
@@ -333,7 +352,7 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
             struct pair_verdict verdict;
             bool is_trouble;
 
-            assess(pair, wall_s, &verdict);
+            assess(pair, &asking, wall_s, &verdict);
             is_trouble =
                 verdict.state > EDGE_STATE_OFF && verdict.state <= EDGE_STATE_NONE;
             counts[verdict.state] += round == 0;
@@ -341,7 +360,8 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
                 (void)json_array_append_new(rows,
                     json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name),
                         "nodes", a, b, "state", edge_state_names[verdict.state], "why",
-                        verdict.why, "trouble", (int)is_trouble, "status", edge_view_status(pair, wall_s)));
+                        verdict.why, "trouble", (int)is_trouble, "status",
+                        status_of(pair, &asking, wall_s)));
         }
     for (unsigned s = 0; s < EDGE_STATE_N; s++)
         if (counts[s] > 0)

@@ -10,6 +10,7 @@
 #include "health/way_loss.h"
 #include "hub/overlay/overlay.h"
 #include "hub/watch/edge_view.h"
+#include "hub/watch/relay_lines.h"
 #include "hub/watch/watch.h"
 #include "store/store.h"
 
@@ -266,6 +267,7 @@ enum condition {
     CONDITION_LATE = 1 << 3,      /* it has had enough time to apply something */
     CONDITION_PROBE = 1 << 4,     /* what its probe said is not counted any more */
     CONDITION_COPIED = 1 << 5,    /* several machines run as it */
+    CONDITION_LINE = 1 << 6,      /* it relays, and its line is near its limit */
 };
 
 static unsigned conditions_of(const struct model_node *node, const struct health_time *at)
@@ -277,11 +279,22 @@ static unsigned conditions_of(const struct model_node *node, const struct health
     bool is_failing = has_agent && r->heard.report.error;
     bool is_known_unapplied = has_agent && r->reported_at != 0 && is_unapplied(r);
     bool is_late = has_agent && unapplied_for(r, at) >= EDGE_SILENT_AFTER;
+    bool is_line = node->spec.relay && r->heard.report.line &&
+                   r->heard.report.line->level != RELAY_LINE_OPEN;
 
     return (is_lost ? CONDITION_LOST : 0u) | (is_failing ? CONDITION_FAILING : 0u) |
            (is_known_unapplied ? CONDITION_UNAPPLIED : 0u) | (is_late ? CONDITION_LATE : 0u) |
            (is_probe_silent(node, at) ? CONDITION_PROBE : 0u) |
-           (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u);
+           (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u) |
+           (is_line ? CONDITION_LINE : 0u);
+}
+
+static void find_line(const struct model_node *node, struct findings *found, int64_t wall_s)
+{
+    struct line_facts facts;
+
+    relay_lines_facts(node, &facts);
+    line_find(&facts, found, wall_s);
 }
 
 /* What an agent finds, as the hub's own. */
@@ -348,6 +361,8 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
     for (size_t i = 0; i < r->own.n && is_heard; i++)
         if (is_of_itself(r->own.items[i]))
             add_own(&hn->found, r->own.items[i], name);
+    if ((r->conditions & CONDITION_LINE) && !r->is_down && !node_is_silent(&facts))
+        find_line(node, &hn->found, at->wall_s);
     end_look(h, &hn->found, hn->keyed.key, name, at->wall_s);
     look_way(h, hn, &facts, at->wall_s);
     hn->is_again |= was_found != r->is_found || was_down != r->is_down ||
@@ -405,8 +420,8 @@ static void pass_nodes(struct health *h, struct health_network *hn,
         note_there(node, at);
         if (conditions & CONDITION_LOST)
             is_any_lost = true;
-        else if (conditions != node->reported->conditions || (conditions & CONDITION_PROBE) ||
-                 node->reported->has_new_own)
+        else if (conditions != node->reported->conditions ||
+                 (conditions & (CONDITION_PROBE | CONDITION_LINE)) || node->reported->has_new_own)
             look_node(h, hn, node, NULL, at);
     }
     if (!is_any_lost)

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "hub/overlay/overlay.h"
 #include "hub/watch/watch.h"
+#include "mesh/object/node_status.h"
 #include "os/log.h"
 #include "store/store.h"
 
@@ -65,8 +66,11 @@ static void replace(char **held, char **given)
     *given = NULL;
 }
 
-static void take_node(struct report *held, struct report *given)
+static void take_node(
+    struct reports *s, const struct model_node *node, struct report *given, int64_t wall_s)
 {
+    struct report *held = &node->reported->heard.report;
+
     memcpy(held->engine, given->engine, sizeof(held->engine));
     memcpy(held->version, given->version, sizeof(held->version));
     memcpy(held->hostname, given->hostname, sizeof(held->hostname));
@@ -74,6 +78,11 @@ static void take_node(struct report *held, struct report *given)
     replace(&held->paths, &given->paths);
     replace(&held->aead, &given->aead);
     replace(&held->fabric, &given->fabric);
+    if (node->spec.relay)
+        relay_lines_changed(&s->events, node, held->line, given->line, wall_s);
+    free(held->line);
+    held->line = given->line;
+    given->line = NULL;
     held->routes = given->routes;
     held->metrics_port = given->metrics_port;
     held->machine = given->machine;
@@ -347,7 +356,7 @@ enum reports_result reports_take(
         node->reported->probe_every = report->every_seconds;
     }
     if (report->has_node)
-        take_node(held, report);
+        take_node(s, node, report, wall_s);
     if (report->edges.owner == EDGE_OWNER_AGENT) {
         /* Whether the agent was ever heard is stored, even if it says nothing else. */
         is_other |= !node->reported->heard.has_reported;
@@ -612,13 +621,14 @@ json_t *reports_of_node(const struct model_node *node)
     const struct report_record *heard = &node->reported->heard;
     const struct report *said = &heard->report;
 
-    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen_at, "engine",
         node->spec.stock ? REQUEST_ENGINE_STOCK : said->engine, "version", said->version,
         "hostname", said->hostname[0] ? said->hostname : NULL, "candidates",
         said->candidates ? json_loads(said->candidates, 0, NULL) : json_array(), "paths",
         json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
-        json_loads(said->fabric, 0, NULL), "routes",
+        json_loads(said->fabric, 0, NULL), "relayLine",
+        said->line && said->line->capacity ? relay_line_encode(said->line) : NULL, "routes",
         said->routes.n ? subnets_encode(&said->routes) : NULL);
 }
 
@@ -746,16 +756,18 @@ static void tell_lag(struct reports *s, nsec_t now, int64_t wall_s)
     log_info("it is known again what has changed in the store");
 }
 
-/* What is found of the store, in each network. */
-static void find_store(struct reports *s, nsec_t now, int64_t wall_s)
+/* What is found of the store and of the relay's line, in each network. */
+static void find_hub(struct reports *s, nsec_t now, int64_t wall_s)
 {
     const struct model *m = s->model;
     struct store_refusal refusal = store_refusal(m->store);
     nsec_t behind_for = store_lag(m->store, now).behind_for;
-    bool is_found = s->is_refusing || s->is_behind;
+    bool is_busy = hub_line_is_busy(s->line);
+    bool is_found = s->is_refusing || s->is_behind || is_busy;
 
-    for (size_t i = 0; (is_found || s->is_store_found) && i < m->networks.n; i++) {
-        const char *network = model_network_at(m, i)->spec.meta.name;
+    for (size_t i = 0; (is_found || s->is_hub_found) && i < m->networks.n; i++) {
+        const struct model_network *net = model_network_at(m, i);
+        const char *network = net->spec.meta.name;
         struct findings *found = health_begin(&s->health, network, FINDING_OF_HUB, FINDING_HUB);
 
         if (found && s->is_refusing)
@@ -766,14 +778,16 @@ static void find_store(struct reports *s, nsec_t now, int64_t wall_s)
                 "The store has not said for %d s what has changed, and nodes are told what was "
                 "true before.",
                 (int)(behind_for / NSEC_PER_SEC));
+        if (found && is_busy)
+            hub_line_find(net, found, wall_s);
         health_end(&s->health, network, FINDING_HUB, wall_s);
     }
-    s->is_store_found = is_found;
+    s->is_hub_found = is_found;
 }
 
 void store_lag_tick(struct reports *s, nsec_t now, int64_t wall_s)
 {
     tell_refusal(s);
     tell_lag(s, now, wall_s);
-    find_store(s, now, wall_s);
+    find_hub(s, now, wall_s);
 }

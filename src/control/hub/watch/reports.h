@@ -27,6 +27,7 @@
 #include "hub/record/request.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/health.h"
+#include "hub/watch/relay_lines.h"
 
 /** How long a report may stay in memory only. */
 #define REPORTS_FLUSH (5 * NSEC_PER_SEC)
@@ -47,6 +48,7 @@ struct reports {
     struct model *model; /* pins */
     struct edge_events events;
     struct health health;    /* what is found of it */
+    const struct relay_line *line; /* pins: of this hub's relay; NULL: it has none */
     size_t n_parts;          /* parts of edges in memory; each reports_look() counts anew */
     size_t n_parts_left_out; /* parts that had no room, since the start */
     int64_t started_at;      /* time of the first reports_look(), s since 1970 */
@@ -59,7 +61,7 @@ struct reports {
     unsigned n_flushes;      /* commits of records that are not answered yet */
     bool is_behind;          /* the store, as it was told last */
     bool is_refusing;        /* likewise */
-    bool is_store_found;     /* something is found of it */
+    bool is_hub_found;       /* something is found of it, or of the relay's line */
     struct err failure;      /* the error of a failed commit, until reports_tick() returns it */
 };
 

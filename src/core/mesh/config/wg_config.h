@@ -19,6 +19,8 @@
 #include "crypto/x25519.h"
 #include "noise/identity.h"
 
+struct relay_line_report;
+
 #define WG_CONFIG_ADDRESSES_MAX 4
 
 /** What an engine observed of a peer; zero in a wanted configuration. */
@@ -65,6 +67,8 @@ struct wg_config {
     uint64_t socket_drops; /* observed: what arrived and had no room in the sockets; merged
                               datagrams are one */
     bool is_relay;         /* it relays between those of its peers that are marked so */
+    struct relay_line_report *line; /* owns; observed: how the line is by which it relays; NULL: not
+                                       known */
     struct traffic_rates rates; /* of what it sends */
     bool shows_dscp;            /* its datagrams carry the DSCP of the packets in them */
     struct wg_peer *peers;      /* owns; sorted by key once wg_config_sort() was called */

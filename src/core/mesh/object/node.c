@@ -15,6 +15,7 @@
 #include "mesh/object/object_meta.h"
 #include "mesh/object/subnets.h"
 #include "path/path.h"
+#include "relay/line.h"
 
 int node_check_name(const char *text, struct err *e)
 {
@@ -159,6 +160,21 @@ static int speeds_decode(
     return fields_end(&f);
 }
 
+/* Of what a relay says of its line others need the notice alone. */
+static int notice_decode(struct node *n, const json_t *json, const char *where, struct err *e)
+{
+    struct relay_line_report line;
+    int r = relay_line_decode(&line, json, where, e);
+
+    if (r != 0)
+        return r;
+    n->notice = malloc(sizeof(*n->notice));
+    if (!n->notice)
+        return -ENOMEM;
+    *n->notice = line.notice;
+    return 0;
+}
+
 /* The parts of a status that others rely on; the rest is its owner's. */
 static int node_status_decode(struct node *n, const json_t *json, const char *where, struct err *e)
 {
@@ -168,6 +184,7 @@ static int node_status_decode(struct node *n, const json_t *json, const char *wh
     const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
     const json_t *speeds = fields_object(&f, "aead", FIELDS_OPTIONAL);
     const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
+    const json_t *line = fields_object(&f, "relayLine", FIELDS_OPTIONAL);
     char hostname[NAME_MAX_LEN + 1] = "";
     int r;
 
@@ -185,6 +202,8 @@ static int node_status_decode(struct node *n, const json_t *json, const char *wh
         n->fabric = calloc(1, sizeof(*n->fabric));
         r = n->fabric ? fabric_report_decode(n->fabric, fabric, where, e) : -ENOMEM;
     }
+    if (r == 0 && line)
+        r = notice_decode(n, line, where, e);
     return r == 0 && speeds ? speeds_decode(&n->speeds, speeds, where, e) : r;
 }
 
@@ -418,6 +437,7 @@ void node_deinit(struct node *n)
     free(n->rates);
     free(n->side);
     free(n->fabric);
+    free(n->notice);
     free(n->hostname);
     json_decref(n->status);
     *n = (struct node)NODE_NULL;

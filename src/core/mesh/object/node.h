@@ -69,6 +69,8 @@ struct node {
     struct node_speeds speeds;    /* zeroes: not said */
     struct path_side *side;       /* owns; where it may be reached; NULL: not said */
     struct fabric_report *fabric; /* owns; the fabric that it has found; NULL: not said */
+    struct path_relay_notice *notice; /* owns; what it tells of its line as a relay; NULL: nothing
+                                       */
 };
 
 #define NODE_NULL {0}

@@ -176,6 +176,7 @@ struct udp_outbox {
     bool gso;                       /* use UDP_SEGMENT; cleared when the kernel says EIO */
     bool wait;                      /* wait for room in the socket, rather than drop */
     uint64_t n_failed;              /* datagrams that the kernel refused, since init */
+    uint64_t n_full;                /* of them, those that it had no space for */
     int last_error;                 /* errno of the latest of them */
 };
 

@@ -324,7 +324,7 @@ static void forget_xids(struct gpu_watch *w, int64_t at)
     w->n_xids = n;
 }
 
-static bool is_used(const struct gpu *g)
+bool gpu_is_used(const struct gpu *g)
 {
     return !g->is_lost && g->has_use && g->memory_used >= USED_BYTES;
 }
@@ -347,7 +347,7 @@ static bool mean_use(const struct gpu_sample *s, uint32_t *ret)
     uint32_t n = 0;
 
     for (unsigned i = 0; i < s->n_gpus; i++)
-        if (is_used(&s->gpus[i])) {
+        if (gpu_is_used(&s->gpus[i])) {
             sum += s->gpus[i].use;
             n++;
         }

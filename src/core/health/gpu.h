@@ -103,6 +103,9 @@ bool gpu_xid_parse(const char *record, size_t len, char ret_bus[static GPU_BUS_M
 /** gpu_xid_means() - what that number is for people; NULL: none of the common ones. */
 const char *gpu_xid_means(uint32_t xid);
 
+/** gpu_is_used() - does a program use it, by the memory that it has? */
+bool gpu_is_used(const struct gpu *g);
+
 /** A fault that was reported. */
 struct gpu_xid {
     char bus[GPU_BUS_MAX];

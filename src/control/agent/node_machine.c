@@ -343,7 +343,7 @@ static void conclude(struct node_gpus *ng, int status)
     if (json && gpu_sample_decode(&ng->sample, json, NULL) == 0)
         ; /* Whatever became of it afterwards. */
     else if (ng->is_killed)
-        fail(&ng->sample, GPU_DRIVER_SILENT, "a process that has asked it was killed in vain");
+        fail(&ng->sample, GPU_DRIVER_SILENT, "it has said nothing for 30 s");
     else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGSYS)
         fail(&ng->sample, GPU_DRIVER_SILENT, "its library crashes whoever asks it");
     else /* It may not be asked from here, or there is another program in our place. */

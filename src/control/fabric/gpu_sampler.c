@@ -396,6 +396,15 @@ static void look_at_memory(struct sampling *s)
     }
 }
 
+static unsigned count_lost(const struct gpu_sample *s)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < s->n_gpus; i++)
+        n += s->gpus[i].is_lost;
+    return n;
+}
+
 static bool is_any_used(const struct gpu_sample *s)
 {
     for (unsigned i = 0; i < s->n_gpus; i++)
@@ -438,6 +447,7 @@ void gpu_sample_take(struct gpu_sample *ret, const struct nvml *nvml, const stru
     unsigned n_before = gpu_lines_read(t, before);
     nsec_t begun_at = clock_now();
     unsigned n_turns = pace->turns;
+    unsigned n_lost;
     _cleanup_(closep) int kmsg = -1;
 
     *ret = (struct gpu_sample){.driver = GPU_DRIVER_ABSENT};
@@ -445,10 +455,12 @@ void gpu_sample_take(struct gpu_sample *ret, const struct nvml *nvml, const stru
         return;
     begin_events(&s);
     look_at_memory(&s);
+    n_lost = count_lost(ret);
     for (unsigned i = 0; i < n_turns && turn(ctx); i++) {
         wait_turn(&s, pace->turn_ms);
         look_at_use(&s);
-        if (s.had_event && i + 1 >= pace->turns)
+        /* What is new is told at once. */
+        if (i + 1 >= pace->turns && (s.had_event || count_lost(ret) > n_lost))
             break;
         if (i + 1 == pace->turns && s.events && is_any_used(ret))
             n_turns += pace->turns_used;

@@ -23,7 +23,7 @@ struct nvml;
 struct gpu_pace {
     unsigned turn_ms;    /* between two looks at what the GPUs do */
     unsigned turns;      /* looks */
-    unsigned turns_used; /* more of them, while programs use GPUs; the first event ends them */
+    unsigned turns_used; /* more of them, while programs use GPUs; what is new ends them */
 };
 
 /** A line as it was at one moment. */

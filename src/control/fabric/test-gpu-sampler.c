@@ -28,6 +28,7 @@ static struct fake {
     unsigned n_waits;
     unsigned n_turns;
     unsigned n_freed;
+    unsigned lost_at; /* at this turn all are lost; 0: never */
     struct fake_gpu {
         int answer;
         unsigned bus;
@@ -86,6 +87,8 @@ static int fake_use(void *device, struct nvml_use *ret)
 {
     const struct fake_gpu *g = device;
 
+    if (fake.lost_at > 0 && fake.n_turns >= fake.lost_at)
+        return NVML_GPU_LOST;
     ret->gpu = g->use + fake.n_turns % 2 * 2;
     return g->answer;
 }
@@ -231,6 +234,12 @@ static void test_faults(void **state)
     assert_int_equal(sample.gpus[1].n_xids, GPU_XIDS_MAX);
     assert_int_equal(sample.gpus[1].xids[0], 70 + GPU_XIDS_MAX + 3);
     assert_int_equal(fake.n_xids, 0);
+    (void)set_up(NULL);
+    fake.gpus[0].used = GIB;
+    fake.lost_at = 6;
+    take(&driver);
+    assert_int_equal(fake.n_turns, 6);
+    assert_true(sample.gpus[0].is_lost && sample.gpus[1].is_lost);
 }
 
 static void test_a_driver_without_events(void **state)

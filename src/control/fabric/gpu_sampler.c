@@ -74,45 +74,62 @@ static void read_nic(struct gpu_line_count *ret, const struct tree *t, const cha
     (void)read_number(t, &ret->received, dir, "statistics/rx_bytes");
 }
 
-/* The interface of the default route with the least metric. Source: proc(5), /proc/net/route. */
-static bool find_default(const struct tree *t, char *text, char ret[static TREE_NAME_MAX])
+/* The kernel's tables of routes, and which of their columns is what. Source: proc(5). */
+static const struct route_table {
+    const char *path;
+    unsigned to;
+    unsigned mask; /* or the length of the prefix */
+    unsigned metric;
+    unsigned name;
+    int base; /* of the metric's digits */
+} route_tables[] = {{"/proc/net/route", 1, 7, 6, 0, 10}, {"/proc/net/ipv6_route", 0, 1, 5, 9, 16}};
+
+/* The word @n of a line, from 0; false: there are not so many, or it is too long. */
+static bool read_word(const char *line, unsigned n, char ret[static TREE_NAME_MAX])
 {
-    unsigned long least = ULONG_MAX;
-    const char *line = tree_read(t, "/proc/net/route", text, TEXT_MAX) ? text : NULL;
+    size_t len;
 
-    for (; line; line = strchr(line, '\n')) {
-        char name[TREE_NAME_MAX];
-        unsigned long to;
-        unsigned long mask;
-        unsigned long metric;
-
-        line += *line == '\n';
-        if (sscanf(line, "%63s %lx %*s %*s %*s %*s %lu %lx", name, &to, &metric, &mask) == 4 &&
-            to == 0 && mask == 0 && metric < least) {
-            least = metric;
-            memcpy(ret, name, sizeof(name));
-        }
+    for (;;) {
+        line += strspn(line, " \t");
+        len = strcspn(line, " \t\n");
+        if (len == 0 || n == 0)
+            break;
+        line += len;
+        n--;
     }
-    return least != ULONG_MAX;
+    if (len == 0 || len >= TREE_NAME_MAX)
+        return false;
+    memcpy(ret, line, len);
+    ret[len] = '\0';
+    return true;
 }
 
-/* The same of IPv6: "00000000000000000000000000000000 00 ... METRIC REFS USE FLAGS NAME". */
-static bool find_default6(const struct tree *t, char *text, char ret[static TREE_NAME_MAX])
+static bool is_zero(const char *line, unsigned column)
+{
+    char word[TREE_NAME_MAX];
+
+    return read_word(line, column, word) && strspn(word, "0") == strlen(word);
+}
+
+/* The interface of the default route with the least metric; not the loopback, which refuses. */
+static bool find_default(const struct tree *t, const struct route_table *table, char *text,
+    char ret[static TREE_NAME_MAX])
 {
     unsigned long least = ULONG_MAX;
-    const char *line = tree_read(t, "/proc/net/ipv6_route", text, TEXT_MAX) ? text : NULL;
+    const char *line = tree_read(t, table->path, text, TEXT_MAX) ? text : NULL;
 
     for (; line; line = strchr(line, '\n')) {
-        char to[40];
         char name[TREE_NAME_MAX];
-        unsigned long len;
+        char word[TREE_NAME_MAX];
         unsigned long metric;
 
         line += *line == '\n';
-        if (sscanf(line, "%39s %lx %*s %*s %*s %lx %*s %*s %*s %63s", to, &len, &metric, name) ==
-                4 &&
-            len == 0 && strspn(to, "0") == strlen(to) && strcmp(name, "lo") != 0 &&
-            metric < least) {
+        if (!is_zero(line, table->to) || !is_zero(line, table->mask) ||
+            !read_word(line, table->metric, word) || !read_word(line, table->name, name) ||
+            strcmp(name, "lo") == 0)
+            continue;
+        metric = strtoul(word, NULL, table->base);
+        if (metric < least) {
             least = metric;
             memcpy(ret, name, sizeof(name));
         }
@@ -189,8 +206,9 @@ unsigned gpu_lines_read(const struct tree *t, struct gpu_line_count ret[static G
     char name[TREE_NAME_MAX];
     unsigned n = 0;
 
-    if (text && (find_default(t, text, name) || find_default6(t, text, name)))
-        n = add_nics(ret, 0, t, name, 2);
+    for (unsigned i = 0; text && n == 0 && i < sizeof(route_tables) / sizeof(*route_tables); i++)
+        if (find_default(t, &route_tables[i], text, name))
+            n = add_nics(ret, 0, t, name, 2);
     free(text);
     for (size_t i = 0; i < n_devices; i++) {
         char ports[4][TREE_NAME_MAX];

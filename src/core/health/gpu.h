@@ -58,7 +58,7 @@ struct gpu {
     uint32_t numa;        /* the NUMA node that it is at */
     uint64_t memory;      /* bytes; 0: not known */
     uint64_t memory_used; /* of them */
-    uint64_t ecc;         /* errors of its memory that cannot be corrected, since its driver began */
+    uint64_t ecc; /* errors of its memory that cannot be corrected, since its driver began */
     uint32_t xids[GPU_XIDS_MAX]; /* faults in this time, by NVIDIA's numbers */
     unsigned n_xids;
 };

@@ -287,7 +287,8 @@ static void test_there_and_back(void **state)
     struct err e = ERR_NULL;
     json_t *json;
 
-    sample.gpus[1] = (struct gpu){.bus = "0000:5e:00.0", .is_lost = true, .n_xids = 2, .xids = {79, 0}};
+    sample.gpus[1] =
+        (struct gpu){.bus = "0000:5e:00.0", .is_lost = true, .n_xids = 2, .xids = {79, 0}};
     json = gpu_sample_encode(&sample);
     assert_int_equal(gpu_sample_decode(&again, json, &e), 0);
     json_decref(json);

@@ -54,8 +54,8 @@ static const struct {
     {WARN "socketStartConnect: Connect to 10.0.0.7<40001> failed : No route to host",
         NCCL_FAULT_UNREACHED,
         "socketStartConnect: Connect to 10.0.0.7<40001> failed : No route to host"},
-    {WARN "socketPollConnect: connect to 10.0.0.7<57943> returned Connection refused, exceeded error "
-          "retry count after 35 attempts",
+    {WARN "socketPollConnect: connect to 10.0.0.7<57943> returned Connection refused, exceeded "
+          "error retry count after 35 attempts",
         NCCL_FAULT_UNREACHED,
         "socketPollConnect: connect to 10.0.0.7<57943> returned Connection refused, exceeded error "
         "retry count after 35 attempts"},
@@ -76,8 +76,8 @@ static const struct {
     {"[Rank 3] Caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE)", NCCL_FAULT_TIMEOUT,
         "Caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE)"},
     /* A try that failed is not the end of trying, and a script may print what it likes. */
-    {"gpu-1:188:585 [0] NCCL INFO socketPollConnect: connect to 10.0.0.7<57943> returned Connection "
-     "refused, retrying (1/34) after sleep for 100 msec",
+    {"gpu-1:188:585 [0] NCCL INFO socketPollConnect: connect to 10.0.0.7<57943> returned "
+     "Connection refused, retrying (1/34) after sleep for 100 msec",
         NCCL_FAULT_N, NULL},
     {"gpu-1:188:585 [0] NCCL INFO [Service thread] Connection closed by localRank 0", NCCL_FAULT_N,
         NULL},

@@ -2,8 +2,8 @@
 
     hub 203.0.113.10 and n1 on .11
 
-Memory errors, a fault (Xid) while a program computes, a GPU that falls off the bus, a driver that is
-unloaded: each is named by `weft status` and `weft doctor`, and told to Prometheus.
+Memory errors, a fault (Xid) while a program computes, a GPU that falls off the bus, a driver that
+is unloaded: each is named by `weft status` and `weft doctor`, and told to Prometheus.
 """
 
 from __future__ import annotations

@@ -247,13 +247,8 @@ exec sleep 600""")
         jobs = json.loads(site.hub.run([site.weft, "jobs", "--json"], quiet=True).out)["jobs"]
         return next((j["heldUpBy"] for j in jobs if j["job"] == "closed"), [])
 
-    def codes() -> set[str]:
-        found = site.hub.run([site.weft, "get", "findings", "--json"], quiet=True, check=False).out
-        return {one["code"] for one in json.loads(found)["findings"]
-                if one["subject"] == "closed/n1"}
-
     # That it took another network holds up nobody, and is said all the same.
-    wait_for(lambda: codes() == {"WEFT-NCCL-006"}, 30, "the network to be found")
+    site.daemon.wait_line("WEFT-NCCL-006 of closed/n1: n1: NCCL was to use weft0", 30)
     assert not held_up_by()
     go.touch()
     since = time.monotonic()
@@ -265,7 +260,7 @@ exec sleep 600""")
     assert f'    HELD UP BY n1: NCCL says "{says}", for ' in site.hub.run([site.weft, "jobs"]).out
     site.n1.run(["kill", str(job.pid)])
     job.wait(20)
-    wait_for(lambda: not codes(), 30, "nothing to be found any more")
+    wait_for(lambda: not held_up_by(), 30, "nothing to be found any more")
     # A log of a job that is over can be looked at, too.
     log = tmp_path / "nccl.log"
     log.write_text(NCCL_SAYS.format("weft0") + f"gpu-1:7:9 [0] socket.cc:1 NCCL WARN {says}\n")

@@ -13,6 +13,7 @@
  *
  * BUS is of two hexadecimal digits. It is read again at each wait for events.
  */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,20 +61,45 @@ static FILE *open_state(void)
     return fopen(path, "re");
 }
 
-static void read_line(const char *line)
+static unsigned next(char **at, int base)
 {
-    struct gpu g = {.bus = 0};
-    unsigned *xid = said.xids[said.n_xids];
+    return (unsigned)strtoul(*at, at, base);
+}
 
-    (void)sscanf(line, "driver %31s", said.version);
-    (void)sscanf(line, "init %d", &said.init);
-    said.hangs |= strncmp(line, "hang", 4) == 0;
-    said.crashes |= strncmp(line, "crash", 5) == 0;
-    if (said.n_gpus < GPUS_MAX && sscanf(line, "gpu %x %u %u %u %d", &g.bus, &g.mib, &g.use, &g.ecc,
-                                      &g.answer) == 5)
-        said.gpus[said.n_gpus++] = g;
-    if (said.n_xids < XIDS_MAX - 1 && sscanf(line, "xid %x %u", &xid[0], &xid[1]) == 2)
-        said.n_xids++;
+/* The words behind @name; NULL: the line says something else. */
+static char *words_of(char *line, const char *name)
+{
+    size_t len = strlen(name);
+
+    return strncmp(line, name, len) == 0 ? line + len : NULL;
+}
+
+static void read_line(char *line)
+{
+    char *at;
+
+    line[strcspn(line, "\n")] = '\0';
+    said.hangs |= strcmp(line, "hang") == 0;
+    said.crashes |= strcmp(line, "crash") == 0;
+    if ((at = words_of(line, "driver ")))
+        (void)snprintf(said.version, sizeof(said.version), "%.31s", at);
+    if ((at = words_of(line, "init ")))
+        said.init = (int)next(&at, 10);
+    if ((at = words_of(line, "gpu ")) && said.n_gpus < GPUS_MAX) {
+        struct gpu *g = &said.gpus[said.n_gpus++];
+
+        g->bus = next(&at, 16);
+        g->mib = next(&at, 10);
+        g->use = next(&at, 10);
+        g->ecc = next(&at, 10);
+        g->answer = (int)next(&at, 10);
+    }
+    if ((at = words_of(line, "xid ")) && said.n_xids < XIDS_MAX) {
+        unsigned *xid = said.xids[said.n_xids++];
+
+        xid[0] = next(&at, 16);
+        xid[1] = next(&at, 10);
+    }
 }
 
 static void read_state(void)
@@ -182,7 +208,7 @@ CALL(nvmlEventSetWait_v2, void *set, struct nvml_event *ret, unsigned timeout_ms
             n_told++;
             return NVML_OK;
         }
-    (void)usleep(timeout_ms * 1000);
+    (void)poll(NULL, 0, (int)timeout_ms);
     return NVML_TIMED_OUT;
 }
 

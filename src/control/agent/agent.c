@@ -499,7 +499,8 @@ static int start(struct life *l, struct err *e)
     }
     a->fabric = node_fabric_new();
     a->watch = node_watch_new(a->config->state_dir);
-    a->gpus = node_gpus_new(NULL);
+    if (a->config->asks_gpus)
+        a->gpus = node_gpus_new(NULL);
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
     agent_core_poll(a);

@@ -41,10 +41,12 @@ int cmd_measuring(int argc, char **argv)
 
 int cmd_gpus(int argc, char **argv)
 {
+    struct err e = ERR_NULL;
+
     if (argc != 2 || !process_take_link())
         return cmd_refuse("gpus", "\"weft agent\" starts this by itself");
     log_init("gpus", LOG_LEVEL_INFO);
-    return gpu_sampler_run(PROCESS_LINK_FD, strtoull(argv[1], NULL, 10)) == 0 ? CMD_OK : CMD_FAILED;
+    return finish(gpu_sampler_run(PROCESS_LINK_FD, strtoull(argv[1], NULL, 10), &e), &e);
 }
 
 int cmd_rdzv(int argc, char **argv)

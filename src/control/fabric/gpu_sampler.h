@@ -17,6 +17,7 @@
 #include "fabric/metadata.h"
 #include "health/gpu.h"
 
+struct err;
 struct nvml;
 
 /** How long it is looked. */
@@ -52,6 +53,12 @@ void gpu_kmsg_read(struct gpu_sample *ret, int fd, uint64_t since_us);
 void gpu_sample_take(struct gpu_sample *ret, const struct nvml *nvml, const struct tree *t,
     const struct gpu_pace *pace, uint64_t since_us, bool (*turn)(void *ctx), void *ctx);
 
-/** gpu_sampler_run() - take a sample of this machine, and write it to @fd, of a socket. @since_us:
- * when the last one ended, by the monotonic clock. 0 or -EPIPE: nobody reads it. */
-int gpu_sampler_run(int fd, uint64_t since_us);
+/**
+ * gpu_sampler_run() - take a sample of this machine, and write it to @fd, of a socket
+ * @since_us:	when the last one began, by the monotonic clock
+ *
+ * Gives up what it does not need first. Threads: while the process has one.
+ *
+ * Return: 0; -ESRCH: nobody reads it; or another negative errno; each with words.
+ */
+int gpu_sampler_run(int fd, uint64_t since_us, struct err *e);

@@ -25,6 +25,9 @@
 /* Two seconds; and 45 where programs use the GPUs. */
 static const struct gpu_pace usual_pace = {.turn_ms = 200, .turns = 10, .turns_used = 215};
 
+/* GPUs that are asked for: those that do not answer are passed over. */
+#define ASKED_MAX 256
+
 /* Events that are taken in one turn, and records of the kernel's log: more come next. */
 #define EVENTS_MAX  64
 #define RECORDS_MAX 100000
@@ -453,7 +456,7 @@ static bool begin(struct sampling *s, const struct tree *t)
     if (s->nvml->driver_version(sample->version, sizeof(sample->version) - 1) != NVML_OK)
         sample->version[0] = '\0';
     text_make_plain(sample->version, '?');
-    for (unsigned i = 0; i < n && sample->n_gpus < GPU_MAX; i++)
+    for (unsigned i = 0; i < n && i < ASKED_MAX && sample->n_gpus < GPU_MAX; i++)
         (void)take_gpu(s, i, t);
     return true;
 }

@@ -621,7 +621,7 @@ void gpu_find(const struct gpu_watch *w, const char *name, struct findings *set,
 {
     struct look l = {w, name, set, at};
 
-    if (w->at == 0)
+    if (w->at == 0 || at - w->at > GPU_SAMPLE_FOR_S)
         return;
     if (look_at_driver(&l)) {
         look_at_lost(&l);

@@ -31,6 +31,8 @@
 #define GPU_SAMPLE_MAX 65536
 /** Longest time of a sample, ms. */
 #define GPU_SAMPLE_MS_MAX 120000
+/** A sample that is older says nothing; one is due each ten minutes at least. */
+#define GPU_SAMPLE_FOR_S 900
 /** A fault that a GPU has reported is said for so long. */
 #define GPU_XID_FOR_S 3600
 /** That the driver was changed is said for so long. */

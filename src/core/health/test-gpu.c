@@ -145,6 +145,11 @@ static void test_the_driver_is_gone(void **state)
     assert_string_equal(look(), "WEFT-GPU-002 ");
     assert_string_equal(
         text(), "The driver of the GPUs of a, version 550.54.15, is gone: it is not loaded.");
+    /* What is old says nothing. */
+    findings_look(&found, "a");
+    gpu_find(&watch, "a", &found, watch.at + GPU_SAMPLE_FOR_S + 1);
+    findings_done(&found, "a", NULL, NULL);
+    assert_int_equal(found.n, 0);
     sample.driver = GPU_DRIVER_FAILED;
     assert_string_equal(look(), "WEFT-GPU-002 ");
 }

@@ -336,9 +336,9 @@ static void fail(struct gpu_sample *ret, enum gpu_driver driver, const char *why
 /* Makes a sample of what the process has said until its end. @status: as waitpid(2) says it. */
 static void conclude(struct node_gpus *ng, int status)
 {
-    json_t *json = ng->said.failed
-                       ? NULL
-                       : json_loadb(str_text(&ng->said), ng->said.len, JSON_REJECT_DUPLICATES, NULL);
+    json_t *json = ng->said.failed ? NULL
+                                   : json_loadb(str_text(&ng->said), ng->said.len,
+                                         JSON_REJECT_DUPLICATES, NULL);
 
     if (json && gpu_sample_decode(&ng->sample, json, NULL) == 0)
         ; /* Whatever became of it afterwards. */

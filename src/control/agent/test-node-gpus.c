@@ -103,8 +103,7 @@ static void test_it_cannot_be_asked(void **state)
         seen = look(ng, NSEC_PER_SEC, AT);
         assert_int_equal(seen->now.driver, GPU_DRIVER_FAILED);
         assert_string_equal(seen->now.why, "it cannot be asked from here");
-        assert_int_equal(
-            node_gpus_look(ng, NODE_GPUS_EACH + 2 * NSEC_PER_SEC, AT + 1)->at, AT);
+        assert_int_equal(node_gpus_look(ng, NODE_GPUS_EACH + 2 * NSEC_PER_SEC, AT + 1)->at, AT);
         (void)look(ng, NODE_GPUS_EACH_NEVER + 2 * NSEC_PER_SEC, AT + 600);
         (void)node_gpus_free(ng);
     }

@@ -435,12 +435,12 @@ static void test_gpus(void **state)
         .xids = {{.bus = "0000:5e:00.0", .xid = 79, .at = 990}},
         .n_xids = 1};
     text = tell_gpus(&w, 1240);
-    expect_lines(text,
-        (const char *const[]){"weft_agent_gpu_use_ratio{gpu=\"0000:3b:00.0\"} 0.87\n",
-            "weft_agent_gpu_memory_bytes{gpu=\"0000:3b:00.0\"} 8000\n",
-            "weft_agent_gpu_memory_used_bytes{gpu=\"0000:3b:00.0\"} 600\n",
-            "weft_agent_gpu_uncorrected_errors{gpu=\"0000:3b:00.0\"} 2\n",
-            "weft_agent_gpu_fault{gpu=\"0000:5e:00.0\",xid=\"79\"} 1\n", NULL});
+    expect_lines(
+        text, (const char *const[]){"weft_agent_gpu_use_ratio{gpu=\"0000:3b:00.0\"} 0.87\n",
+                  "weft_agent_gpu_memory_bytes{gpu=\"0000:3b:00.0\"} 8000\n",
+                  "weft_agent_gpu_memory_used_bytes{gpu=\"0000:3b:00.0\"} 600\n",
+                  "weft_agent_gpu_uncorrected_errors{gpu=\"0000:3b:00.0\"} 2\n",
+                  "weft_agent_gpu_fault{gpu=\"0000:5e:00.0\",xid=\"79\"} 1\n", NULL});
     assert_int_equal(count(text, "0000:5e:00.0"), 1);
     free(text);
     /* What is old, and what a driver has said that is gone, is not told. */

@@ -144,8 +144,8 @@ static bool find_default(const struct tree *t, const struct route_table *table, 
 
 /* The interfaces below @name that have a device, as of a bond or a VLAN; none: itself. @deep: how
  * many of such may lie on each other. */
-static unsigned add_nics(struct gpu_line_count *ret, unsigned n, const struct tree *t,
-    const char *name, unsigned deep)
+static unsigned add_nics(
+    struct gpu_line_count *ret, unsigned n, const struct tree *t, const char *name, unsigned deep)
 {
     char below[GPU_LINES_MAX][TREE_NAME_MAX];
     char path[PATH_LEN];
@@ -259,8 +259,8 @@ void gpu_lines_compare(struct gpu_sample *ret, const struct gpu_line_count *befo
 
 static void format_bus(char ret[static GPU_BUS_MAX], const struct nvml_pci *pci)
 {
-    (void)snprintf(ret, GPU_BUS_MAX, "%04x:%02x:%02x.0", pci->domain, pci->bus & 0xff,
-        pci->device & 0xff);
+    (void)snprintf(
+        ret, GPU_BUS_MAX, "%04x:%02x:%02x.0", pci->domain, pci->bus & 0xff, pci->device & 0xff);
 }
 
 /* Of a GPU that is not listed nothing is noted: that it is gone says more. */
@@ -301,7 +301,7 @@ struct sampling {
     const struct nvml *nvml;
     struct gpu_sample *sample;
     void *devices[GPU_MAX];
-    uint64_t sums[GPU_MAX]; /* of their use, % ... */
+    uint64_t sums[GPU_MAX];  /* of their use, % ... */
     uint32_t looks[GPU_MAX]; /* ... at so many looks */
     void *events;            /* NULL: none are heard */
     bool had_event;
@@ -446,9 +446,9 @@ static bool begin(struct sampling *s, const struct tree *t)
     if (r == NVML_OK)
         r = s->nvml->count(&n);
     if (r != NVML_OK) {
-        sample->driver = r == NVML_MISMATCH                              ? GPU_DRIVER_MISMATCH
+        sample->driver = r == NVML_MISMATCH                             ? GPU_DRIVER_MISMATCH
                          : r == NVML_NOT_LOADED || r == NVML_NO_LIBRARY ? GPU_DRIVER_ABSENT
-                                                                         : GPU_DRIVER_FAILED;
+                                                                        : GPU_DRIVER_FAILED;
         (void)nvml_explain(r, sample->why, sizeof(sample->why));
         return false;
     }

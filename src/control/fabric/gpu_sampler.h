@@ -3,10 +3,10 @@
  *
  * Theory of operation. NVIDIA's driver may hang or crash whoever asks it, and who has it open keeps
  * others from loading another one. So the agent asks by a process of its own, `weft gpus`, which it
- * starts each minute, and kills when it is silent (agent/node_machine.h). That asks for two seconds;
- * and where programs use the GPUs, which keep the driver from being changed anyway, for most of the
- * minute, since what the GPUs report as faults comes as events, which are only heard meanwhile.
- * Where there are no such events, the kernel's log is read, if that may be.
+ * starts each minute, and kills when it is silent (agent/node_machine.h). That asks for two
+ * seconds; and where programs use the GPUs, which keep the driver from being changed anyway, for
+ * most of the minute, since what the GPUs report as faults comes as events, which are only heard
+ * meanwhile. Where there are no such events, the kernel's log is read, if that may be.
  *
  * While it goes on it writes an empty line again and again; at last, its sample as a line of JSON.
  */

@@ -80,7 +80,8 @@ json_t *gpu_sample_encode(const struct gpu_sample *s)
 }
 
 /* A number that may not be known. */
-static void read_known(struct fields *f, const char *name, uint64_t max, bool *ret_has, uint64_t *ret)
+static void read_known(
+    struct fields *f, const char *name, uint64_t max, bool *ret_has, uint64_t *ret)
 {
     *ret_has = fields_get(f, name, FIELDS_OPTIONAL) != NULL;
     fields_u64(f, name, FIELDS_OPTIONAL, 0, max, ret);
@@ -284,8 +285,8 @@ bool gpu_xid_parse(const char *record, size_t len, char ret_bus[static GPU_BUS_M
         !read_number(&at, 16, UINT8_MAX, &device) || !skip(&at, "): ") ||
         !read_number(&at, 10, XID_MAX, &xid))
         return false;
-    (void)snprintf(ret_bus, GPU_BUS_MAX, "%04" PRIx64 ":%02" PRIx64 ":%02" PRIx64 ".0", domain, bus,
-        device);
+    (void)snprintf(
+        ret_bus, GPU_BUS_MAX, "%04" PRIx64 ":%02" PRIx64 ":%02" PRIx64 ".0", domain, bus, device);
     *ret_xid = (uint32_t)xid;
     *ret_us = us;
     return true;
@@ -612,8 +613,8 @@ static void look_at_use(const struct look *l)
     if (l->watch->n_waiting < LOOKS || !line || !mean_use(s, &use))
         return;
     (void)findings_add(l->set, FINDING_GPU_WAITS, l->name, l->at,
-        "The GPUs of %s that programs use work %" PRIu32 " %% of the time, while %s carries %" PRIu32
-        " %% of its rate.",
+        "The GPUs of %s that programs use work %" PRIu32
+        " %% of the time, while %s carries %" PRIu32 " %% of its rate.",
         l->name, use, line->name, line->use);
 }
 

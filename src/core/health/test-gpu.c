@@ -112,8 +112,8 @@ static void test_a_gpu_that_is_gone(void **state)
     sample.gpus[1].xids[0] = 79;
     sample.gpus[1].n_xids = 1;
     assert_string_equal(look(), "WEFT-GPU-001 ");
-    assert_string_equal(text(),
-        "0000:5e:00.0 (NVIDIA H100) of a is gone: the driver reaches it no more.");
+    assert_string_equal(
+        text(), "0000:5e:00.0 (NVIDIA H100) of a is gone: the driver reaches it no more.");
     sample.n_gpus = 0;
     assert_string_equal(look(), "WEFT-GPU-001 ");
     assert_string_equal(text(), "0000:3b:00.0 (NVIDIA H100), 0000:5e:00.0 (NVIDIA H100) of a are "
@@ -378,8 +378,7 @@ static void test_the_log_of_the_kernel(void **state)
         char bus[GPU_BUS_MAX] = "";
         uint32_t xid = 0;
         uint64_t us = 0;
-        bool is_one =
-            gpu_xid_parse(cases[i].record, strlen(cases[i].record), bus, &xid, &us);
+        bool is_one = gpu_xid_parse(cases[i].record, strlen(cases[i].record), bus, &xid, &us);
 
         if (is_one != (cases[i].bus != NULL))
             fail_msg("%s", cases[i].record);

@@ -82,8 +82,7 @@ static void give(unsigned i)
 {
     static struct job_sample s;
 
-    s = (struct job_sample){
-        .ms = EACH_S * 1000,
+    s = (struct job_sample){.ms = EACH_S * 1000,
         .processes = w.processes[i],
         .progress = w.progress[i],
         .nccl = w.nccl[i]};

@@ -56,8 +56,8 @@ static FILE *open_state(void)
     const char *folder = getenv("LD_LIBRARY_PATH");
     char path[512];
 
-    (void)snprintf(path, sizeof(path), "%.*s/state",
-        folder ? (int)strcspn(folder, ":") : 0, folder ? folder : "");
+    (void)snprintf(path, sizeof(path), "%.*s/state", folder ? (int)strcspn(folder, ":") : 0,
+        folder ? folder : "");
     return fopen(path, "re");
 }
 

@@ -133,8 +133,8 @@ extern const char *const finding_severity_names[];
     X(GPU_GONE, "WEFT-GPU-001", NODE, CRITICAL, "GPU is gone", \
         "The GPUs' driver does not reach a GPU any more that it had before: it has fallen off the " \
         "bus, or was taken away.", \
-        "Take the machine out of its jobs and start it anew; if it comes again, have the GPU, its " \
-        "seat and its power looked at. dmesg has what the driver says.", \
+        "Take the machine out of its jobs and start it anew; if it comes again, have the GPU " \
+        "looked at. dmesg says more.", \
         "Have NVML say of a GPU that it is lost.") \
     X(GPU_DRIVER_GONE, "WEFT-GPU-002", NODE, CRITICAL, "GPUs' driver is gone, or does not answer", \
         "NVIDIA's driver answered before, and does not now: it was unloaded, it cannot, or it " \
@@ -142,16 +142,16 @@ extern const char *const finding_severity_names[];
         "nvidia-smi and dmesg say why; load the driver again, or start the machine anew.", \
         "Unload the module nvidia.") \
     X(GPU_DRIVER_CHANGED, "WEFT-GPU-003", NODE, WARNING, "GPUs' driver was changed", \
-        "The driver has another version than before, or its library has another one than what the " \
-        "kernel has loaded, as after an upgrade without a restart.", \
+        "The driver has another version than before, or its library another one than what the " \
+        "kernel has loaded.", \
         "Start the machine anew when its jobs are over, and have one version on all nodes of a " \
         "job.", \
         "Upgrade the packages of the driver, and do not start the machine anew.") \
     X(GPU_MEMORY, "WEFT-GPU-004", NODE, CRITICAL, "GPU memory has errors that cannot be corrected", \
-        "A GPU has counted memory errors that its ECC cannot correct, since its driver was " \
-        "loaded: what it computes may be wrong, or programs are ended.", \
-        "Take the machine out of its jobs, and reset the GPU (nvidia-smi --gpu-reset) or start the " \
-        "machine anew; if it comes again, have the GPU changed.", \
+        "A GPU has counted memory errors that ECC cannot correct since its driver was loaded: " \
+        "programs are ended by them.", \
+        "Take the machine out of its jobs, and nvidia-smi --gpu-reset; if it comes again, have " \
+        "the GPU changed.", \
         "Have NVML count an uncorrected error.") \
     X(GPU_FAULT, "WEFT-GPU-005", NODE, CRITICAL, "GPU has reported a fault (Xid)", \
         "In the last hour the driver has reported a fault that is one of the GPU, its memory or " \
@@ -160,8 +160,8 @@ extern const char *const finding_severity_names[];
         "what to do for each number.", \
         "Have NVML report the Xid 74.") \
     X(GPU_FAULT_MILD, "WEFT-GPU-006", NODE, WARNING, "GPU has ended a program's work (Xid)", \
-        "In the last hour the driver has reported a fault that is mostly the program's own, or " \
-        "that the GPU has mended, by NVIDIA's number.", \
+        "In the last hour the driver has reported a fault that is mostly a program's own, or " \
+        "that the GPU has mended.", \
         "Look at the job's own output first. If different programs get it on this GPU alone, it is " \
         "the GPU.", \
         "Have a program on a GPU use memory that it does not have.") \
@@ -174,8 +174,8 @@ extern const char *const finding_severity_names[];
     X(GPU_WAITS, "WEFT-GPU-008", NODE, WARNING, "GPUs wait for a full line", \
         "The GPUs that programs use work less than 80 % of the time, while a line of the machine " \
         "carries 90 % of its rate or more.", \
-        "Let the job exchange less, or less often (weft plan), or give it a faster line; NCCL's " \
-        "waiting counts as work, so it is worse than it looks.", \
+        "Let the job exchange less often (weft plan), or give it a faster line. NCCL's waiting " \
+        "counts as work.", \
         "Fill the line of a node on which a job computes.") \
     X(PROBE_SILENT, "WEFT-PROBE-001", NODE, WARNING, "probe is silent", \
         "Its probe has stopped to report, while its machine is there. What it said is not " \
@@ -387,8 +387,8 @@ extern const char *const finding_severity_names[];
     X(NCCL_COMPLETION, "WEFT-NCCL-002", RANK, CRITICAL, "a transfer of NCCL has failed", \
         "NCCL's log has a completion with an error: what was sent over the fabric was not " \
         "acknowledged, or was refused.", \
-        "Look at the fabric between that node and the peer that the sentence names: ports, cables, " \
-        "and whether the peer's part of the job is still there.", \
+        "Look at the fabric between that node and the peer that the sentence names, and if the " \
+        "peer's part is still there.", \
         "Take the cable of a fabric port out under a job.") \
     X(NCCL_UNREACHED, "WEFT-NCCL-003", RANK, CRITICAL, "NCCL does not reach a peer", \
         "NCCL's log says that a connection to another rank is not made, after all its attempts.", \

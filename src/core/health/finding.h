@@ -131,8 +131,8 @@ extern const char *const finding_severity_names[];
         "Change the cable or the transceiver; a job on this port is slower than others.", \
         "Bend the cable of a port.") \
     X(GPU_GONE, "WEFT-GPU-001", NODE, CRITICAL, "GPU is gone", \
-        "The GPUs' driver does not reach a GPU any more that it had before: it has fallen off the " \
-        "bus, or was taken away.", \
+        "The GPUs' driver does not reach a GPU any more that it had before: it has fallen off " \
+        "the bus, or was taken away.", \
         "Take the machine out of its jobs and start it anew; if it comes again, have the GPU " \
         "looked at. dmesg says more.", \
         "Have NVML say of a GPU that it is lost.") \
@@ -147,7 +147,7 @@ extern const char *const finding_severity_names[];
         "Start the machine anew when its jobs are over, and have one version on all nodes of a " \
         "job.", \
         "Upgrade the packages of the driver, and do not start the machine anew.") \
-    X(GPU_MEMORY, "WEFT-GPU-004", NODE, CRITICAL, "GPU memory has errors that cannot be corrected", \
+    X(GPU_MEMORY, "WEFT-GPU-004", NODE, CRITICAL, "GPU memory is bad", \
         "A GPU has counted memory errors that ECC cannot correct since its driver was loaded: " \
         "programs are ended by them.", \
         "Take the machine out of its jobs, and nvidia-smi --gpu-reset; if it comes again, have " \
@@ -162,8 +162,8 @@ extern const char *const finding_severity_names[];
     X(GPU_FAULT_MILD, "WEFT-GPU-006", NODE, WARNING, "GPU has ended a program's work (Xid)", \
         "In the last hour the driver has reported a fault that is mostly a program's own, or " \
         "that the GPU has mended.", \
-        "Look at the job's own output first. If different programs get it on this GPU alone, it is " \
-        "the GPU.", \
+        "Look at the job's own output first. If different programs get it on this GPU alone, it " \
+        "is the GPU.", \
         "Have a program on a GPU use memory that it does not have.") \
     X(GPU_FAR, "WEFT-GPU-007", NODE, NOTE, "GPU is far from the network card", \
         "What GPUs send to others goes over the link between the processors, since no card is at " \
@@ -392,8 +392,8 @@ extern const char *const finding_severity_names[];
         "Take the cable of a fabric port out under a job.") \
     X(NCCL_UNREACHED, "WEFT-NCCL-003", RANK, CRITICAL, "NCCL does not reach a peer", \
         "NCCL's log says that a connection to another rank is not made, after all its attempts.", \
-        "weft paths and weft preflight on that node say if the address is one of the overlay, and " \
-        "if it is reached.", \
+        "weft paths and weft preflight on that node say if the address is one of the overlay, " \
+        "and if it is reached.", \
         "Have NCCL use an interface that other nodes do not reach.") \
     X(NCCL_CLOSED, "WEFT-NCCL-004", RANK, CRITICAL, "a peer has closed NCCL's connection", \
         "NCCL's log says that the other end has closed a connection, or has reset it: mostly its " \

@@ -182,7 +182,7 @@
     X(AGENT_PEER_BYTES, "weft_agent_peer_bytes_total", COUNTER, "bytes", "peer, direction", \
         "bytes of WireGuard's messages; begins anew with the data plane's process") \
     X(AGENT_GPU_USE, "weft_agent_gpu_use_ratio", GAUGE, "ratio", "gpu", \
-        "share of the time in which the GPU works, over most of a minute while programs use GPUs; " \
+        "share of the time in which the GPU works, over most of a minute while programs use it; " \
         "NCCL's waiting counts as work") \
     X(AGENT_GPU_MEMORY, "weft_agent_gpu_memory_bytes", GAUGE, "bytes", "gpu", \
         "memory of the GPU") \

@@ -27,7 +27,6 @@ static const struct {
 } sentences[] = {
     {"ibv_poll_cq", NCCL_FAULT_POLL},
     {"Got completion from peer", NCCL_FAULT_COMPLETION},
-    {"Got completion with error", NCCL_FAULT_COMPLETION},
     {"completed with error", NCCL_FAULT_COMPLETION},
     {"async fatal event", NCCL_FAULT_COMPLETION},
     {"exceeded error retry count", NCCL_FAULT_UNREACHED},

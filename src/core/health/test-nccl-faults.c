@@ -42,6 +42,12 @@ static const struct {
         NCCL_FAULT_COMPLETION,
         "NET/IB: Got completion from peer 10.42.0.7<49210> with status=IBV_WC_RETRY_EXC_ERR(12) "
         "opcode=IBV_WC_SEND(0) reqSize=0 vendor_err=129 req_type=Recv hca mlx5_0"},
+    {"[2026-09-09 10:46:33] gpu-2:319733:319761 [1] transport/net_ib/p2p.cc:648 NCCL WARN NET/IB: "
+     "Got completion from peer 10.42.0.7<40554> with status=IBV_WC_RETRY_EXC_ERR(12) "
+     "opcode=IBV_WC_RECV_RDMA_WITH_IMM(129) vendor_err=129 localGid ::ffff:1.1.2.2 hca mlx5_1",
+        NCCL_FAULT_COMPLETION,
+        "NET/IB: Got completion from peer 10.42.0.7<40554> with status=IBV_WC_RETRY_EXC_ERR(12) "
+        "opcode=IBV_WC_RECV_RDMA_WITH_IMM(129) vendor_err=129 localGid ::ffff:1.1.2.2 hca mlx5_1"},
     {WARN "NET/OFI Request 0x7f0 completed with error. RC: 113. Error: 4130 (Unresponsive "
           "receiver). Completed length: 0",
         NCCL_FAULT_COMPLETION,
@@ -59,6 +65,12 @@ static const struct {
         NCCL_FAULT_UNREACHED,
         "socketPollConnect: connect to 10.0.0.7<57943> returned Connection refused, exceeded error "
         "retry count after 35 attempts"},
+    {"[2026-02-25 16:41:56] gpu-3:23873:23873 [3] os/linux.cc:200 NCCL WARN "
+     "ncclOsSocketPollConnect: connect to 10.0.0.7<37857> returned Connection refused, exceeded "
+     "error retry count after 35 attempts",
+        NCCL_FAULT_UNREACHED,
+        "ncclOsSocketPollConnect: connect to 10.0.0.7<37857> returned Connection refused, exceeded "
+        "error retry count after 35 attempts"},
     {WARN "Call to connect returned Connection timed out", NCCL_FAULT_UNREACHED,
         "Call to connect returned Connection timed out"},
     {WARN "Call to ibv_modify_qp failed with error Connection timed out errno 110",

@@ -47,6 +47,7 @@
 static struct {
     struct agent_config config;
     const char *user;
+    bool no_gpus;
     bool hosts_helper;
     bool prepare;
     bool renew_engine;
@@ -76,6 +77,8 @@ static const struct option options[] = {
         "kubernetes: - the cluster whose resources say who is in the network, instead of the hub"},
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
+    {"--no-gpus", NULL, option_flag, &arg.no_gpus, NULL,
+        "do not ask NVIDIA's driver how the GPUs are"},
     {"--metrics", "ADDRESS[:PORT]", option_metrics, &arg.config.metrics, NULL,
         "answer Prometheus at this address, port 9586; overlay: at the node's overlay address, to "
         "members of the network only"},
@@ -301,6 +304,7 @@ int cmd_agent(int argc, char **argv)
         return agent_privileges_prepare(arg.config.state_dir, arg.user, &e) == 0
                    ? CMD_OK
                    : cmd_fail("agent", "%s", err_text(&e));
+    arg.config.asks_gpus = !arg.no_gpus;
     r = agent_privileges_drop(&arg.config, arg.user, &e);
     if (r == 0)
         r = agent_run(&arg.config, &end, &e);

@@ -70,6 +70,7 @@ static const struct option_subcommand commands[] = {
     {"wg", run_wg, "run a WireGuard interface in user space"},
     {"rendezvous", cmd_rdzv, NULL},
     {"measuring", cmd_measuring, NULL},
+    {"gpus", cmd_gpus, NULL},
     {NULL},
 };
 

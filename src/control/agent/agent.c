@@ -499,6 +499,8 @@ static int start(struct life *l, struct err *e)
     }
     a->fabric = node_fabric_new();
     a->watch = node_watch_new(a->config->state_dir);
+    if (a->config->asks_gpus)
+        a->gpus = node_gpus_new(NULL);
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
     agent_core_poll(a);
@@ -529,6 +531,7 @@ static void stop(struct life *l)
     hub_set_stop(&a->hubs);
     a->fabric = node_fabric_free(a->fabric);
     a->watch = node_watch_free(a->watch);
+    a->gpus = node_gpus_free(a->gpus);
     keepalive_probe_stop(&a->keepalive.probe);
     node_meter_close(&a->meter, a->is_ending && a->end <= AGENT_END_DOWN, clock_now());
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);

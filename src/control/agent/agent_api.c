@@ -46,6 +46,7 @@ static void get_metrics(void *ctx, const struct request *rq, struct response *rs
     metrics_add(
         &m, METRIC_AGENT_HUB_REACHABLE, hub_link_view(a->hubs.serving->link, facts.now).is_heard);
     node_metrics_add_peers(&m, &facts);
+    node_metrics_add_gpus(&m, node_gpus_seen(a->gpus), facts.wall / NSEC_PER_SEC);
     observe_add_metrics(&a->seen, &a->snapshot, &m);
     response_text(rs, 200, metrics_take(&m), "text/plain; version=0.0.4");
 }

@@ -54,6 +54,7 @@ struct agent {
     struct node_speeds speeds;  /* of this machine's ciphers; immutable after the start */
     struct node_fabric *fabric; /* owns; finds this machine's fabric; NULL: no memory */
     struct node_watch *watch;   /* owns; reads what its kernel counts; NULL: no memory */
+    struct node_gpus *gpus;     /* owns; asks how its GPUs are; NULL: it is not to, or no memory */
 
     /* The clocks; immutable. They are functions because a call to the engine or to the kernel may
      * take seconds, and because a test has its own. */

@@ -232,6 +232,7 @@ void node_findings_look(struct findings *f, const struct status_input *in)
         .at = seconds(in->wall),
         .running_s = seconds(in->now - in->agent->begun_at),
         .machine = node_watch_look(in->agent->watch, in->now),
+        .gpus = node_gpus_look(in->agent->gpus, in->now, seconds(in->wall)),
     };
     struct seen *seen = calloc(1, sizeof(*seen));
 

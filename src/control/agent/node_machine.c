@@ -1,12 +1,17 @@
 /* node_machine.c - see node_machine.h. */
 #include "agent/node_machine.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/state/state.h"
@@ -14,10 +19,13 @@
 #include "base/text.h"
 #include "fabric/fabric.h"
 #include "fabric/machine_sample.h"
+#include "health/gpu.h"
 #include "mesh/object/node_status.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/log.h"
 #include "os/machine.h"
+#include "os/process.h"
 #include "os/thread.h"
 #include "os/worker.h"
 
@@ -241,5 +249,166 @@ struct node_watch *node_watch_free(struct node_watch *nw)
     if (nw)
         (void)worker_stop(nw->worker);
     free(nw);
+    return NULL;
+}
+
+/* ---- its GPUs ------------------------------------------------------------------------------- */
+
+struct node_gpus {
+    char program[PATH_MAX];
+    struct gpu_watch seen;
+    struct gpu_sample sample; /* of the process that has ended last */
+    struct str said;          /* owns; what the process has said so far */
+    int fd;                   /* owns; of the process; -1: it says no more */
+    pid_t pid;                /* 0: none runs */
+    bool is_killed;           /* it was too silent */
+    nsec_t due_at;            /* when the next one is to be started */
+    nsec_t began_at;          /* when the last one was */
+    nsec_t heard_at;          /* when it said something last */
+    nsec_t hangs_at;          /* when it is to be said that one that was killed has not ended */
+};
+
+struct node_gpus *node_gpus_new(const char *program)
+{
+    struct node_gpus *ng = calloc(1, sizeof(*ng));
+
+    if (!ng)
+        return NULL;
+    ng->fd = -1;
+    if (program)
+        (void)snprintf(ng->program, sizeof(ng->program), "%s", program);
+    return ng;
+}
+
+static void start_process(struct node_gpus *ng, nsec_t now)
+{
+    char self[PATH_MAX];
+    char since[32];
+    const char *argv[] = {ng->program, "gpus", since, NULL};
+    struct err e = ERR_NULL;
+    int fds[2];
+
+    if (ng->program[0] == '\0')
+        argv[0] = process_self_path(self);
+    /* The first one is not to say what was before this agent. */
+    (void)snprintf(since, sizeof(since), "%" PRIu64,
+        (uint64_t)((ng->began_at != 0 ? ng->began_at : now) / NSEC_PER_USEC));
+    ng->due_at = now + NODE_GPUS_EACH_NEVER;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return;
+    if (process_link(argv, fds[1], &ng->pid, &e) == 0) {
+        ng->fd = TAKE_FD(fds[0]);
+        ng->is_killed = false;
+        ng->began_at = now;
+        ng->heard_at = now;
+        str_deinit(&ng->said);
+    } else {
+        log_debug("%s", err_text(&e));
+        ng->pid = 0;
+        closep(&fds[0]);
+    }
+    closep(&fds[1]);
+}
+
+/* Takes what the process has said; one that says too much is not heard any more. */
+static void hear(struct node_gpus *ng, nsec_t now)
+{
+    char buf[4096];
+    ssize_t n = 0;
+
+    while (ng->fd >= 0 && (n = recv(ng->fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0) {
+        ng->heard_at = now;
+        str_add_bytes(&ng->said, buf, (size_t)n);
+        if (ng->said.len > GPU_SAMPLE_MAX)
+            closep(&ng->fd);
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        closep(&ng->fd);
+}
+
+/* The sample of a process that has said none. */
+static void fail(struct gpu_sample *ret, enum gpu_driver driver, const char *why)
+{
+    *ret = (struct gpu_sample){.driver = driver};
+    (void)snprintf(ret->why, sizeof(ret->why), "%s", why);
+}
+
+/* Makes a sample of what the process has said until its end. @status: as waitpid(2) says it. */
+static void conclude(struct node_gpus *ng, int status)
+{
+    json_t *json = ng->said.failed ? NULL
+                                   : json_loadb(str_text(&ng->said), ng->said.len,
+                                         JSON_REJECT_DUPLICATES, NULL);
+
+    if (json && gpu_sample_decode(&ng->sample, json, NULL) == 0)
+        ; /* Whatever became of it afterwards. */
+    else if (ng->is_killed)
+        fail(&ng->sample, GPU_DRIVER_SILENT, "it has said nothing for 30 s");
+    else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGSYS)
+        fail(&ng->sample, GPU_DRIVER_SILENT, "its library crashes whoever asks it");
+    else /* It may not be asked from here, or there is another program in our place. */
+        fail(&ng->sample, GPU_DRIVER_FAILED, "it cannot be asked from here");
+    json_decref(json);
+    str_deinit(&ng->said);
+    closep(&ng->fd);
+}
+
+/* Is there a new sample? */
+static bool follow(struct node_gpus *ng, nsec_t now)
+{
+    int status = 0;
+
+    hear(ng, now);
+    if (waitpid(ng->pid, &status, WNOHANG) != 0) {
+        ng->pid = 0;
+        hear(ng, now);
+        conclude(ng, status);
+        return true;
+    }
+    if (now - ng->heard_at < NODE_GPUS_SILENT)
+        return false;
+    if (!ng->is_killed) {
+        ng->is_killed = true;
+        ng->hangs_at = now + NODE_GPUS_SILENT;
+        (void)kill(ng->pid, SIGKILL);
+    }
+    /* Where the driver hangs the process may stay for long, or for good. */
+    if (now < ng->hangs_at)
+        return false;
+    fail(&ng->sample, GPU_DRIVER_SILENT, "it hangs, and a process that has asked it cannot end");
+    ng->hangs_at = now + NODE_GPUS_EACH;
+    return true;
+}
+
+const struct gpu_watch *node_gpus_look(struct node_gpus *ng, nsec_t now, int64_t wall_s)
+{
+    if (!ng)
+        return NULL;
+    if (ng->pid != 0 && follow(ng, now)) {
+        gpu_watch_take(&ng->seen, &ng->sample, wall_s);
+        if (ng->seen.was_ok || ng->sample.driver == GPU_DRIVER_SILENT)
+            ng->due_at = ng->began_at + NODE_GPUS_EACH;
+    }
+    if (ng->pid == 0 && now >= ng->due_at)
+        start_process(ng, now);
+    return node_gpus_seen(ng);
+}
+
+const struct gpu_watch *node_gpus_seen(const struct node_gpus *ng)
+{
+    return ng && ng->seen.at != 0 ? &ng->seen : NULL;
+}
+
+struct node_gpus *node_gpus_free(struct node_gpus *ng)
+{
+    if (!ng)
+        return NULL;
+    if (ng->pid != 0) {
+        (void)kill(ng->pid, SIGKILL);
+        (void)process_has_ended(ng->pid);
+    }
+    closep(&ng->fd);
+    str_deinit(&ng->said);
+    free(ng);
     return NULL;
 }

@@ -2,6 +2,8 @@
 #include "agent/node_metrics.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/paths/edge/reach.h"
@@ -13,6 +15,7 @@
 #include "base/metrics.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "health/gpu.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
 
@@ -201,4 +204,41 @@ void node_metrics_add_peers(struct metrics *m, const struct node_metrics_facts *
     }
     metrics_add(m, METRIC_AGENT_PEERS, (double)reach->n);
     metrics_add(m, METRIC_AGENT_PEERS_LEFT_OUT, (double)n_left_out);
+}
+
+/* ---- GPUs ----------------------------------------------------------------------------------- */
+
+/* They are asked each minute, which takes most of one. */
+#define GPUS_OLD_S 240
+
+static void add_gpu(struct metrics *m, const struct gpu *g)
+{
+    const char *const *labels = METRIC_LABELS(g->bus);
+
+    if (g->is_lost)
+        return;
+    if (g->has_use)
+        metrics_add_labelled(m, METRIC_AGENT_GPU_USE, labels, g->use / 100.0);
+    if (g->memory > 0) {
+        metrics_add_labelled(m, METRIC_AGENT_GPU_MEMORY, labels, (double)g->memory);
+        metrics_add_labelled(m, METRIC_AGENT_GPU_MEMORY_USED, labels, (double)g->memory_used);
+    }
+    if (g->has_ecc)
+        metrics_add_labelled(m, METRIC_AGENT_GPU_ERRORS, labels, (double)g->ecc);
+}
+
+void node_metrics_add_gpus(struct metrics *m, const struct gpu_watch *gpus, int64_t at)
+{
+    if (!gpus || at - gpus->at > GPUS_OLD_S)
+        return;
+    for (unsigned i = 0; gpus->now.driver == GPU_DRIVER_OK && i < gpus->now.n_gpus; i++)
+        add_gpu(m, &gpus->now.gpus[i]);
+    for (unsigned i = 0; i < gpus->n_xids; i++) {
+        char xid[16];
+
+        (void)snprintf(xid, sizeof(xid), "%" PRIu32, gpus->xids[i].xid);
+        if (at - gpus->xids[i].at < GPU_XID_FOR_S)
+            metrics_add_labelled(
+                m, METRIC_AGENT_GPU_FAULT, METRIC_LABELS(gpus->xids[i].bus, xid), 1);
+    }
 }

@@ -119,3 +119,16 @@ struct node_metrics_facts {
  * Pure.
  */
 void node_metrics_add_peers(struct metrics *m, const struct node_metrics_facts *facts);
+
+struct gpu_watch;
+
+/**
+ * node_metrics_add_gpus() - add the METRIC_AGENT_GPU... to @m
+ * @gpus:	NULL: nothing is known
+ * @at:		s since 1970
+ *
+ * Of a driver that does not answer now nothing is told but faults that it has reported.
+ *
+ * Pure.
+ */
+void node_metrics_add_gpus(struct metrics *m, const struct gpu_watch *gpus, int64_t at);

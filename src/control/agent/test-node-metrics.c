@@ -16,6 +16,7 @@
 #include "api/server/server.h"
 #include "base/err.h"
 #include "base/metrics.h"
+#include "health/gpu.h"
 #include "os/clock.h"
 #include "test/support/heard_log.h"
 #include "test/support/sample_mesh.h"
@@ -403,6 +404,55 @@ static void test_more_peers_than_there_is_space_for(void **state)
     snapshot_deinit(&w.snapshot);
 }
 
+/* ---- GPUs ----------------------------------------------------------------------------------- */
+
+static char *tell_gpus(const struct gpu_watch *w, int64_t at)
+{
+    struct metrics m = METRICS_NULL;
+
+    node_metrics_add_gpus(&m, w, at);
+    return metrics_take(&m);
+}
+
+static void test_gpus(void **state)
+{
+    static struct gpu_watch w;
+    char *text = tell_gpus(NULL, 1000);
+
+    assert_int_equal(count(text, "weft_agent_gpu"), 0);
+    free(text);
+    w = (struct gpu_watch){.at = 1000,
+        .now = {.driver = GPU_DRIVER_OK,
+            .n_gpus = 2,
+            .gpus = {{.bus = "0000:3b:00.0",
+                         .has_use = true,
+                         .use = 87,
+                         .has_ecc = true,
+                         .ecc = 2,
+                         .memory = 8000,
+                         .memory_used = 600},
+                {.bus = "0000:5e:00.0", .is_lost = true, .has_use = true, .use = 87}}},
+        .xids = {{.bus = "0000:5e:00.0", .xid = 79, .at = 990}},
+        .n_xids = 1};
+    text = tell_gpus(&w, 1240);
+    expect_lines(
+        text, (const char *const[]){"weft_agent_gpu_use_ratio{gpu=\"0000:3b:00.0\"} 0.87\n",
+                  "weft_agent_gpu_memory_bytes{gpu=\"0000:3b:00.0\"} 8000\n",
+                  "weft_agent_gpu_memory_used_bytes{gpu=\"0000:3b:00.0\"} 600\n",
+                  "weft_agent_gpu_uncorrected_errors{gpu=\"0000:3b:00.0\"} 2\n",
+                  "weft_agent_gpu_fault{gpu=\"0000:5e:00.0\",xid=\"79\"} 1\n", NULL});
+    assert_int_equal(count(text, "0000:5e:00.0"), 1);
+    free(text);
+    /* What is old, and what a driver has said that is gone, is not told. */
+    text = tell_gpus(&w, 1241);
+    assert_int_equal(count(text, "0000:"), 0);
+    free(text);
+    w.now.driver = GPU_DRIVER_SILENT;
+    text = tell_gpus(&w, 1000);
+    assert_int_equal(count(text, "0000:3b:00.0"), 0);
+    free(text);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -414,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_peers_that_do_not_answer),
         cmocka_unit_test(test_a_thousand_peers),
         cmocka_unit_test(test_more_peers_than_there_is_space_for),
+        cmocka_unit_test(test_gpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,18 @@
     X(AGENT_PEER_MTU, "weft_agent_peer_mtu_bytes", GAUGE, "bytes", "peer", \
         "largest packet that is sent to the peer through the tunnel") \
     X(AGENT_PEER_BYTES, "weft_agent_peer_bytes_total", COUNTER, "bytes", "peer, direction", \
-        "bytes of WireGuard's messages; begins anew with the data plane's process")
+        "bytes of WireGuard's messages; begins anew with the data plane's process") \
+    X(AGENT_GPU_USE, "weft_agent_gpu_use_ratio", GAUGE, "ratio", "gpu", \
+        "share of the time in which the GPU works, over most of a minute while programs use it; " \
+        "NCCL's waiting counts as work") \
+    X(AGENT_GPU_MEMORY, "weft_agent_gpu_memory_bytes", GAUGE, "bytes", "gpu", \
+        "memory of the GPU") \
+    X(AGENT_GPU_MEMORY_USED, "weft_agent_gpu_memory_used_bytes", GAUGE, "bytes", "gpu", \
+        "of it, what programs have") \
+    X(AGENT_GPU_ERRORS, "weft_agent_gpu_uncorrected_errors", GAUGE, "errors", "gpu", \
+        "errors of the GPU's memory that cannot be corrected, since its driver was loaded") \
+    X(AGENT_GPU_FAULT, "weft_agent_gpu_fault", GAUGE, "1", "gpu, xid", \
+        "1 for each kind of fault that the GPU has reported in the last hour, by NVIDIA's number")
 
 #define METRICS_PROBE(X) \
     X(PROBE_REACHED, "weft_probe_reached", GAUGE, "0 or 1", "node, family", \

@@ -131,6 +131,53 @@ extern const char *const finding_severity_names[];
         "The error counters of an active port grow. A fabric has no errors while it is well.", \
         "Change the cable or the transceiver; a job on this port is slower than others.", \
         "Bend the cable of a port.") \
+    X(GPU_GONE, "WEFT-GPU-001", NODE, CRITICAL, "GPU is gone", \
+        "The GPUs' driver does not reach a GPU any more that it had before: it has fallen off " \
+        "the bus, or was taken away.", \
+        "Take the machine out of its jobs and start it anew; if it comes again, have the GPU " \
+        "looked at. dmesg says more.", \
+        "Have NVML say of a GPU that it is lost.") \
+    X(GPU_DRIVER_GONE, "WEFT-GPU-002", NODE, CRITICAL, "GPUs' driver is gone, or does not answer", \
+        "NVIDIA's driver answered before, and does not now: it was unloaded, it cannot, or it " \
+        "hangs.", \
+        "nvidia-smi and dmesg say why; load the driver again, or start the machine anew.", \
+        "Unload the module nvidia.") \
+    X(GPU_DRIVER_CHANGED, "WEFT-GPU-003", NODE, WARNING, "GPUs' driver was changed", \
+        "The driver has another version than before, or its library another one than what the " \
+        "kernel has loaded.", \
+        "Start the machine anew when its jobs are over, and have one version on all nodes of a " \
+        "job.", \
+        "Upgrade the packages of the driver, and do not start the machine anew.") \
+    X(GPU_MEMORY, "WEFT-GPU-004", NODE, CRITICAL, "GPU memory is bad", \
+        "A GPU has counted memory errors that ECC cannot correct since its driver was loaded: " \
+        "programs are ended by them.", \
+        "Take the machine out of its jobs, and nvidia-smi --gpu-reset; if it comes again, have " \
+        "the GPU changed.", \
+        "Have NVML count an uncorrected error.") \
+    X(GPU_FAULT, "WEFT-GPU-005", NODE, CRITICAL, "GPU has reported a fault (Xid)", \
+        "In the last hour the driver has reported a fault that is one of the GPU, its memory or " \
+        "its links, by NVIDIA's number.", \
+        "Take the machine out of its jobs, and start it anew; NVIDIA's list of Xid errors has " \
+        "what to do for each number.", \
+        "Have NVML report the Xid 74.") \
+    X(GPU_FAULT_MILD, "WEFT-GPU-006", NODE, WARNING, "GPU has ended a program's work (Xid)", \
+        "In the last hour the driver has reported a fault that is mostly a program's own, or " \
+        "that the GPU has mended.", \
+        "Look at the job's own output first. If different programs get it on this GPU alone, it " \
+        "is the GPU.", \
+        "Have a program on a GPU use memory that it does not have.") \
+    X(GPU_FAR, "WEFT-GPU-007", NODE, NOTE, "GPU is far from the network card", \
+        "What GPUs send to others goes over the link between the processors, since no card is at " \
+        "their NUMA node.", \
+        "Use the GPUs near the card first, or have a card at each NUMA node; nvidia-smi topo -m " \
+        "shows them.", \
+        "Have a GPU at another NUMA node than the network card.") \
+    X(GPU_WAITS, "WEFT-GPU-008", NODE, WARNING, "GPUs wait for a full line", \
+        "The GPUs that programs use work less than 80 % of the time, while a line of the machine " \
+        "carries 90 % of its rate or more.", \
+        "Let the job exchange less often (weft plan), or give it a faster line. NCCL's waiting " \
+        "counts as work.", \
+        "Fill the line of a node on which a job computes.") \
     X(PROBE_SILENT, "WEFT-PROBE-001", NODE, WARNING, "probe is silent", \
         "Its probe has stopped to report, while its machine is there. What it said is not " \
         "counted any more.", \
@@ -420,6 +467,38 @@ extern const char *const finding_severity_names[];
         "A process of the job there was stopped by a signal or a debugger, and the others wait.", \
         "On that node: kill -CONT the process, or let the debugger go on.", \
         "Stop a process of the job on one node: kill -STOP.") \
+    X(NCCL_POLL, "WEFT-NCCL-001", RANK, CRITICAL, "NCCL cannot ask its fabric device", \
+        "NCCL's log says that ibv_poll_cq fails: the verbs device is gone, or its driver was " \
+        "loaded anew under the job.", \
+        "On that node: weft status and dmesg say what became of the device; start the job anew.", \
+        "Unload the driver of a verbs device under a job.") \
+    X(NCCL_COMPLETION, "WEFT-NCCL-002", RANK, CRITICAL, "a transfer of NCCL has failed", \
+        "NCCL's log has a completion with an error: what was sent over the fabric was not " \
+        "acknowledged, or was refused.", \
+        "Look at the fabric between that node and the peer that the sentence names, and if the " \
+        "peer's part is still there.", \
+        "Take the cable of a fabric port out under a job.") \
+    X(NCCL_UNREACHED, "WEFT-NCCL-003", RANK, CRITICAL, "NCCL does not reach a peer", \
+        "NCCL's log says that a connection to another rank is not made, after all its attempts.", \
+        "weft paths and weft preflight on that node say if the address is one of the overlay, " \
+        "and if it is reached.", \
+        "Have NCCL use an interface that other nodes do not reach.") \
+    X(NCCL_CLOSED, "WEFT-NCCL-004", RANK, CRITICAL, "a peer has closed NCCL's connection", \
+        "NCCL's log says that the other end has closed a connection, or has reset it: mostly its " \
+        "process has ended there.", \
+        "Look at the output of the rank that the sentence names: it was the first to end.", \
+        "Kill one process of a job whose NCCL uses sockets.") \
+    X(NCCL_TIMEOUT, "WEFT-NCCL-005", RANK, CRITICAL, "NCCL has timed out", \
+        "NCCL's log says that a transfer has timed out, or that a collective operation took " \
+        "longer than it may.", \
+        "Look for the rank that is behind: weft jobs, and py-spy dump --pid PID on each node.", \
+        "Drop the packets between two nodes of a job until TCP gives up.") \
+    X(NCCL_NETWORK, "WEFT-NCCL-006", RANK, WARNING, "NCCL uses another network than was wanted", \
+        "NCCL's log says that it took another network, provider or interface than the fabric of " \
+        "the node asks for.", \
+        "The sentence has the log's own reason: mostly a plugin that is not found, or a variable " \
+        "that forbids it.", \
+        "Set NCCL_IB_DISABLE=1 on a machine with InfiniBand.") \
     X(RANK_LINE_SLOW, "WEFT-RANK-001", RANK, WARNING, "its line is slow", \
         "What the job sends on that line, in the direction that is named, goes at a third of " \
         "what it went at before, or less, and the job waits for it.", \

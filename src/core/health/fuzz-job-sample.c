@@ -19,6 +19,9 @@ static void check_again(const struct job_sample *s)
     assert(json && job_sample_decode(&again, json, NULL) == 0);
     assert(again.n_peers == s->n_peers && again.ms == s->ms);
     assert(memcmp(&again.processes, &s->processes, sizeof(again.processes)) == 0);
+    for (unsigned i = 0; i < NCCL_FAULT_N; i++)
+        assert(again.nccl.kinds[i].n == s->nccl.kinds[i].n &&
+               strcmp(again.nccl.kinds[i].text, s->nccl.kinds[i].text) == 0);
     json_decref(json);
 }
 

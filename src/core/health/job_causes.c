@@ -39,6 +39,11 @@
 /* So long has one process to be stopped, ms. */
 #define STOPPED_MIN 2000
 
+/* What NCCL's log has said holds for so long; and on, if the job has not moved since then, but for
+ * what was on its way. */
+#define NCCL_FOR   (60 * NSEC_PER_SEC)
+#define NCCL_DRAIN (10 * NSEC_PER_SEC)
+
 #define SLOW_MAX  64
 #define NAMED_MAX 4
 
@@ -238,6 +243,43 @@ static void find_stopped(struct look *l)
                     node->heard_at - (nsec_t)p->stopped_ms * NSEC_PER_MSEC),
                 "%s: %u of the job's %u processes there %s stopped, by a signal or a debugger",
                 node->name, p->n_stopped, p->n, p->n_stopped == 1 ? "is" : "are");
+    }
+}
+
+/* ---- what NCCL's log says ------------------------------------------------------------------- */
+
+/* But for NCCL_FAULT_NETWORK, which holds up nobody. */
+static const enum finding_code nccl_codes[] = {
+    [NCCL_FAULT_POLL] = FINDING_NCCL_POLL,
+    [NCCL_FAULT_COMPLETION] = FINDING_NCCL_COMPLETION,
+    [NCCL_FAULT_UNREACHED] = FINDING_NCCL_UNREACHED,
+    [NCCL_FAULT_CLOSED] = FINDING_NCCL_CLOSED,
+    [NCCL_FAULT_TIMEOUT] = FINDING_NCCL_TIMEOUT,
+};
+_Static_assert(sizeof(nccl_codes) / sizeof(*nccl_codes) == NCCL_FAULT_N, "a code each");
+
+static bool holds(const struct look *l, const struct health_node *node, unsigned kind)
+{
+    nsec_t at = node->nccl_at[kind];
+
+    return node->nccl.kinds[kind].n > 0 &&
+           (l->now - at < NCCL_FOR || l->h->moved_at <= at + NCCL_DRAIN);
+}
+
+/* Of each node the kind that says most. A command may have ended by it: those of the others wait.
+ */
+static void find_nccl(struct look *l)
+{
+    for (size_t i = 0; i < l->h->n; i++) {
+        const struct health_node *node = l->h->nodes[i];
+        unsigned kind = NCCL_FAULT_NETWORK + 1;
+
+        while (kind < NCCL_FAULT_N && !holds(l, node, kind))
+            kind++;
+        if (kind < NCCL_FAULT_N && node->n > 0)
+            say(add(l, nccl_codes[kind], node, node->nccl_at[kind]), "%s: NCCL says \"%s\"%s",
+                node->name, node->nccl.kinds[kind].text,
+                node->nccl.kinds[kind].n > 1 ? ", and more like it" : "");
     }
 }
 
@@ -511,10 +553,10 @@ static void find_stuck(struct look *l)
 
 bool job_causes_find(struct look *l)
 {
-    /* In the order of causes. Those from the second on are of several nodes that exchange
+    /* In the order of causes. Those from the third on are of several nodes that exchange
      * something. */
     static void (*const finds[])(struct look *) = {
-        find_stopped, find_slow_lines, find_unread, find_straggler, find_stuck};
+        find_stopped, find_nccl, find_slow_lines, find_unread, find_straggler, find_stuck};
     const size_t n_finds = sizeof(finds) / sizeof(*finds);
 
     survey(l);
@@ -524,7 +566,7 @@ bool job_causes_find(struct look *l)
     find_gone(l);
     if (l->n == 0 && l->is_late)
         return false;
-    for (size_t i = 0; l->n == 0 && i < (l->n_there > 1 ? n_finds : 1); i++)
+    for (size_t i = 0; l->n == 0 && i < (l->n_there > 1 ? n_finds : 2); i++)
         finds[i](l);
     return true;
 }

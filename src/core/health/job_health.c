@@ -44,6 +44,7 @@ static void begin_run(struct job_health *h, const char *run)
         h->nodes[i]->n = 0;
         h->nodes[i]->heard_at = 0;
         h->nodes[i]->is_ended = false;
+        h->nodes[i]->nccl = (struct nccl_faults){.kinds = {{.n = 0}}};
     }
     h->moved_at = 0;
     h->alone = NULL;
@@ -105,6 +106,21 @@ static void add_flow(struct job_flow *sum, const struct job_flow *f)
     sum->unread += f->unread;
 }
 
+static void take_nccl(struct health_node *node, const struct nccl_faults *said, nsec_t now)
+{
+    for (unsigned i = 0; i < NCCL_FAULT_N; i++)
+        if (said->kinds[i].n > 0 && said->kinds[i].n != node->nccl.kinds[i].n)
+            node->nccl_at[i] = now;
+    node->nccl = *said;
+}
+
+/* Of several commands of one node the first is looked at, as long as it is heard. */
+static bool is_of_other(const struct health_node *node, const struct job_sample *s, nsec_t now)
+{
+    return node->heard_at > 0 && !node->is_ended && now - node->heard_at < JOB_HEALTH_GONE &&
+           strcmp(node->command, s->command) != 0;
+}
+
 void job_health_take(struct job_health *h, const char *name, const struct job_sample *s, nsec_t now)
 {
     struct health_node *node;
@@ -114,10 +130,11 @@ void job_health_take(struct job_health *h, const char *name, const struct job_sa
     if (strcmp(h->run, s->run) != 0)
         begin_run(h, s->run);
     node = job_known_node(h, name);
-    if (!node ||
-        (node->heard_at > 0 && (now - node->heard_at < PACE ||
-                                   (!node->is_ended && now - node->heard_at < JOB_HEALTH_GONE &&
-                                       strcmp(node->command, s->command) != 0))))
+    if (!node || is_of_other(node, s, now))
+        return;
+    /* The last words of a command count, however soon they come. */
+    take_nccl(node, &s->nccl, now);
+    if (node->heard_at > 0 && now - node->heard_at < PACE)
         return;
     (void)snprintf(node->command, sizeof(node->command), "%s", s->command);
     node->is_ended = false;
@@ -155,6 +172,7 @@ void job_health_end(struct job_health *h, const char *name)
 static void publish(const struct look *l, const struct job_health_out *out,
     const struct health_node *node, bool is_cleared)
 {
+    const struct nccl_fault *network = node ? &node->nccl.kinds[NCCL_FAULT_NETWORK] : NULL;
     char subject[FINDING_SUBJECT_MAX];
 
     (void)snprintf(
@@ -171,18 +189,33 @@ static void publish(const struct look *l, const struct job_health_out *out,
         if (v->fix[0] != '\0')
             finding_set_fix(f, "%s", v->fix);
     }
+    /* It holds up nobody, so it is said beside what does. */
+    if (network && network->n > 0 && !is_cleared && job_known_is_there(node))
+        (void)findings_add(out->findings, FINDING_NCCL_NETWORK, subject, out->at, "%s: %s",
+            node->name, network->text);
     findings_done(out->findings, subject, out->changed, out->arg);
+}
+
+/* Does NCCL use another network than was wanted, on some node that is there? */
+static bool says_network(const struct job_health *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (h->nodes[i]->nccl.kinds[NCCL_FAULT_NETWORK].n > 0 && job_known_is_there(h->nodes[i]))
+            return true;
+    return false;
 }
 
 static void publish_all(const struct look *l, const struct job_health_out *out, bool is_cleared)
 {
     struct job_health *h = l->h;
+    bool says = !is_cleared && says_network(h);
 
-    if (h->n_found > 0 || l->n > 0) {
+    if (h->n_found > 0 || l->n > 0 || h->says_network || says) {
         publish(l, out, NULL, is_cleared);
         for (size_t i = 0; i < h->n; i++)
             publish(l, out, h->nodes[i], is_cleared);
     }
+    h->says_network = says;
     h->n_found = is_cleared ? 0 : l->n;
     h->is_usual = true;
     for (unsigned i = 0; i < l->n; i++)
@@ -226,7 +259,9 @@ json_t *job_health_encode(
     const struct job_health *h, const char *job, const struct findings *findings, int64_t at)
 {
     static const enum finding_code codes[] = {FINDING_RANK_GONE, FINDING_RANK_STOPPED,
-        FINDING_RANK_LINE_SLOW, FINDING_RANK_UNREAD, FINDING_RANK_KERNEL, FINDING_RANK_SLOW};
+        FINDING_NCCL_POLL, FINDING_NCCL_COMPLETION, FINDING_NCCL_UNREACHED, FINDING_NCCL_CLOSED,
+        FINDING_NCCL_TIMEOUT, FINDING_RANK_LINE_SLOW, FINDING_RANK_UNREAD, FINDING_RANK_KERNEL,
+        FINDING_RANK_SLOW};
     const struct finding *stuck =
         h && h->n_found > 0 ? findings_find(findings, FINDING_JOB_STUCK, job) : NULL;
     json_t *list = json_array();

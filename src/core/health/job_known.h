@@ -44,6 +44,8 @@ struct health_node {
     nsec_t heard_at; /* the last sample; 0: there is none in this run */
     unsigned n;      /* samples in this run; the last one is in @last[(n - 1) % JOB_KNOWN_KEPT] */
     struct period last[JOB_KNOWN_KEPT]; /* zero: not yet */
+    struct nccl_faults nccl;            /* what NCCL's log has said there in this run ... */
+    nsec_t nccl_at[NCCL_FAULT_N];       /* ... and when it was heard last of each kind */
     struct rate_memory usual;           /* bytes/s that it sends, while it does */
     struct line *lines;                 /* owns; sorted by the other node's place in memory */
     size_t n_lines, cap_lines;          /* of them */
@@ -58,6 +60,7 @@ struct job_health {
     nsec_t pauses_from; /* when this half hour has begun */
     unsigned n_found;   /* findings that are said now */
     bool is_usual;      /* nothing of that says that pauses are not the job's own */
+    bool says_network;  /* of some node it is said that NCCL uses another network */
     const struct health_node *alone; /* computes while the others wait; NULL: none does */
     nsec_t alone_since;
 };

@@ -18,6 +18,7 @@
 #include "base/addr.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "health/nccl_faults.h"
 
 /** Nodes at the other end of which a sample tells: those with which most is exchanged. */
 #define JOB_SAMPLE_PEERS_MAX 64
@@ -79,6 +80,7 @@ struct job_sample {
     uint32_t ms;                              /* how long this time was, above 0 */
     struct job_processes processes;
     struct job_progress progress;
+    struct nccl_faults nccl; /* what NCCL's log has said since the command began */
     struct job_sample_peer peers[JOB_SAMPLE_PEERS_MAX];
     unsigned n_peers;
 };

@@ -349,6 +349,8 @@ void self_find(
     find_subnets(&l);
     if (facts->machine)
         machine_find(facts->machine, facts->name, f, facts->at);
+    if (facts->gpus)
+        gpu_find(facts->gpus, facts->name, f, facts->at);
     find_cluster(&l);
     find_hub(&l);
     find_other_hubs(&l);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "health/finding.h"
+#include "health/gpu.h"
 #include "health/machine.h"
 
 /** A session is renewed after 120 s; so much older, with traffic, it is late. */
@@ -132,6 +133,7 @@ struct self_facts {
     const struct self_subnet *subnets; /* @n_subnets */
     size_t n_subnets;
     const struct machine_watch *machine; /* what its kernel counts; NULL: not read yet */
+    const struct gpu_watch *gpus;        /* what their driver says; NULL: not asked yet */
 };
 
 /**

@@ -31,6 +31,7 @@ static struct world {
     struct job_flow flow[N][N]; /* as the first sees it; @received is that of the other's @sent */
     struct job_processes processes[N];
     struct job_progress progress[N];
+    struct nccl_faults nccl[N];
     bool is_silent[N];
     const char *run;
     char changes[256];
@@ -81,8 +82,10 @@ static void give(unsigned i)
 {
     static struct job_sample s;
 
-    s = (struct job_sample){
-        .ms = EACH_S * 1000, .processes = w.processes[i], .progress = w.progress[i]};
+    s = (struct job_sample){.ms = EACH_S * 1000,
+        .processes = w.processes[i],
+        .progress = w.progress[i],
+        .nccl = w.nccl[i]};
     (void)snprintf(s.run, sizeof(s.run), "%s", w.run);
     for (unsigned k = 0; k < N; k++) {
         struct job_sample_peer *p = &s.peers[s.n_peers];
@@ -570,6 +573,112 @@ static void test_too_many_nodes(void **state)
     assert_true(w.findings.n <= FINDINGS_MAX);
 }
 
+/* ---- NCCL's log ----------------------------------------------------------------------------- */
+
+static void stand_still(void)
+{
+    for (unsigned i = 0; i < N; i++)
+        w.flow[i][(i + 1) % N] = (struct job_flow){.sent = 0};
+}
+
+static void test_each_fault_in_the_log(void **state)
+{
+    static const struct {
+        enum nccl_fault_kind kind;
+        enum finding_code code;
+    } kinds[] = {{NCCL_FAULT_TIMEOUT, FINDING_NCCL_TIMEOUT},
+        {NCCL_FAULT_CLOSED, FINDING_NCCL_CLOSED}, {NCCL_FAULT_UNREACHED, FINDING_NCCL_UNREACHED},
+        {NCCL_FAULT_COMPLETION, FINDING_NCCL_COMPLETION}, {NCCL_FAULT_POLL, FINDING_NCCL_POLL}};
+
+    pass(10);
+    stand_still();
+    /* Each says more than those before it. */
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        nccl_faults_note(&w.nccl[B], kinds[i].kind, "it is so");
+        pass(1);
+        check_only(kinds[i].code, "train/b", "b: NCCL says \"it is so\"");
+        nccl_faults_note(&w.nccl[B], kinds[i].kind, "it is so");
+        pass(1);
+        check_only(kinds[i].code, "train/b", "\"it is so\", and more like it");
+    }
+    /* While the job stands it goes on to be so. */
+    pass(60);
+    check_only(FINDING_NCCL_POLL, "train/b", "b: NCCL says");
+}
+
+static void test_a_fault_that_the_job_has_survived(void **state)
+{
+    pass(10);
+    nccl_faults_note(&w.nccl[B], NCCL_FAULT_CLOSED, "closed by remote peer");
+    pass(1);
+    check_only(FINDING_NCCL_CLOSED, "train/b", "closed by remote peer");
+    pass(25);
+    check_nothing();
+    assert_string_equal(w.changes, "+WEFT-NCCL-004 train/b;-WEFT-NCCL-004 train/b;");
+}
+
+/* Who has ended by it has said it last, within half a second; the others are still there. */
+static void test_the_last_words_of_a_command(void **state)
+{
+    static struct job_sample s;
+
+    pass(10);
+    stand_still();
+    pass(1);
+    s = (struct job_sample){.run = "train.1", .ms = 100};
+    nccl_faults_note(&s.nccl, NCCL_FAULT_COMPLETION, "status=12");
+    w.is_silent[C] = true;
+    give(C);
+    job_health_take(w.health, "c", &s, w.now + NSEC_PER_MSEC);
+    job_health_end(w.health, "c");
+    pass(1);
+    check_only(FINDING_NCCL_COMPLETION, "train/c", "c: NCCL says \"status=12\"");
+    /* When all have ended nothing is found any more. */
+    for (unsigned i = 0; i < N; i++)
+        job_health_end(w.health, names[i]);
+    memset(w.is_silent, true, sizeof(w.is_silent));
+    pass(1);
+    check_nothing();
+}
+
+/* A node that is down is why others say that it has closed its connections. */
+static void test_a_fault_that_follows(void **state)
+{
+    pass(10);
+    stand_still();
+    nccl_faults_note(&w.nccl[B], NCCL_FAULT_CLOSED, "closed by remote peer");
+    w.is_silent[C] = true;
+    pass(6);
+    check_only(FINDING_RANK_GONE, "train/c", "c: nothing is heard");
+}
+
+/* It holds up nobody, so it hides nothing. */
+static void test_another_network(void **state)
+{
+    struct job_health_out to;
+
+    nccl_faults_note(&w.nccl[A], NCCL_FAULT_NETWORK, "NCCL uses Socket");
+    pass(10);
+    check_only(FINDING_NCCL_NETWORK, "train/a", "a: NCCL uses Socket");
+    slow_down_b();
+    pass(4);
+    assert_non_null(findings_find(&w.findings, FINDING_NCCL_NETWORK, "train/a"));
+    assert_non_null(findings_find(&w.findings, FINDING_RANK_LINE_SLOW, "train/b"));
+    set_healthy();
+    pass(3);
+    check_only(FINDING_NCCL_NETWORK, "train/a", "a: NCCL uses Socket");
+    w.run = "train.2";
+    memset(w.nccl, 0, sizeof(w.nccl));
+    pass(1);
+    check_nothing();
+    nccl_faults_note(&w.nccl[A], NCCL_FAULT_NETWORK, "NCCL uses Socket");
+    pass(1);
+    check_only(FINDING_NCCL_NETWORK, "train/a", "a: NCCL uses Socket");
+    to = out();
+    job_health_clear(w.health, &to);
+    check_nothing();
+}
+
 /* ---- what is usual -------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
@@ -652,6 +761,11 @@ int main(void)
         TEST(test_as_json),
         TEST(test_two_commands_of_a_node),
         TEST(test_too_many_nodes),
+        TEST(test_each_fault_in_the_log),
+        TEST(test_a_fault_that_the_job_has_survived),
+        TEST(test_the_last_words_of_a_command),
+        TEST(test_a_fault_that_follows),
+        TEST(test_another_network),
         cmocka_unit_test(test_medians),
         cmocka_unit_test(test_medians_at_the_ends),
     };

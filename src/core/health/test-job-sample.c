@@ -25,6 +25,7 @@ static int begin(void **state)
     assert_int_equal(ip_addr_parse(&sample.peers[1].address, "fd5a::4", NULL), 0);
     sample.peers[0].flow =
         (struct job_flow){UINT64_C(1) << 40, 7, 3001, 12, 4000, 3, 65536, 1 << 20};
+    nccl_faults_note(&sample.nccl, NCCL_FAULT_CLOSED, "Connection closed by remote peer");
     memset(&read_again, 0xff, sizeof(read_again));
     return 0;
 }
@@ -42,6 +43,7 @@ static void test_there_and_back(void **state)
     assert_int_equal(read_again.n_peers, 2);
     assert_memory_equal(&read_again.processes, &sample.processes, sizeof(sample.processes));
     assert_memory_equal(&read_again.progress, &sample.progress, sizeof(sample.progress));
+    assert_memory_equal(&read_again.nccl, &sample.nccl, sizeof(sample.nccl));
     for (unsigned i = 0; i < 2; i++) {
         assert_true(ip_addr_equal(&read_again.peers[i].address, &sample.peers[i].address));
         assert_memory_equal(
@@ -100,6 +102,8 @@ static void test_what_is_refused(void **state)
     check_refused(with_in("progress", "ranks", json_integer(0)), "progress: \"ranks\"");
     check_refused(with_in("progress", "commMilliseconds", json_integer(3002)),
         "3002 ms in collectives are more than the 3001 ms of the sample");
+    check_refused(with("nccl", json_object()), "\"nccl\"");
+    check_refused(with_in("nccl", "count", json_integer(0)), "an entry of \"nccl\": \"count\"");
     check_refused(with_in("peers", "address", json_string("10.42.0")),
         "\"address\" \"10.42.0\" is no IP address");
     check_refused(with_in("peers", "sentBytes", json_string("7")), "\"sentBytes\"");

@@ -53,7 +53,7 @@ bool run_is_again(int r)
 
 /* Milliseconds between two looks at NCCL's logs, before and after one has said what it uses. */
 #define LOG_EACH_MS      1000
-#define LOG_EACH_THEN_MS 10000
+#define LOG_EACH_THEN_MS 3000
 
 /* ---- NCCL's log ------------------------------------------------------------------------------ */
 
@@ -70,12 +70,18 @@ static void publish_nccl(const struct run *run, const struct nccl_watch *w)
                 w->said));
 }
 
-/* Says what the logs say that is new. */
-static void report_nccl(const struct run *run, struct nccl_watch *w)
+/* Says what the logs say that is new. @ended_well: the command, so what looked wrong to NCCL at its
+ * end was not. */
+static void report_nccl(const struct run *run, struct nccl_watch *w, bool ended_well)
 {
     enum nccl_watch_event event;
 
     while ((event = nccl_watch_look(w)) != NCCL_WATCH_NOTHING) {
+        if (event == NCCL_WATCH_FAULT) {
+            if (!ended_well)
+                (void)fprintf(stderr, "weft run: note: NCCL says \"%s\"\n", w->fault);
+            continue;
+        }
         if (event == NCCL_WATCH_OTHER || !run->is_quiet)
             (void)fprintf(
                 stderr, "weft run: %s%s\n", event == NCCL_WATCH_OTHER ? "note: " : "", w->said);
@@ -116,7 +122,6 @@ static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_faile
     bool stays = false;
 
     if (w) {
-        report_nccl(run, w);
         if (has_failed && nccl_watch_explain_failure(w)) {
             (void)fprintf(stderr, "weft run: note: %s\n", w->said);
             publish_nccl(run, w);
@@ -193,7 +198,7 @@ static struct child_order watch_job(void *ctx, int pid)
     if (clock_now() >= w->report_at)
         w->report_at = after_ms(missing_report(run));
     if (clock_now() >= w->log_at) {
-        report_nccl(run, w->nccl);
+        report_nccl(run, w->nccl, false);
         w->log_at = after_ms(nccl_watch_has_verdict(w->nccl) ? LOG_EACH_THEN_MS : LOG_EACH_MS);
     }
     if (clock_now() >= w->island_at) {
@@ -310,10 +315,16 @@ static int run_child(const struct run *run, char *const words[], char *const env
         .fn = watch_job, .ctx = w, .first_ms = next_ms(w), .stop_ms = STOP_MS};
     struct child_end end = {0};
     struct interrupt i;
+    bool ended_well;
     int r = child_run(words, env, &watch, &end, e);
 
     /* The others are told before a person's signal ends this process. */
     interrupt_begin(&i);
+    ended_well = r == 0 && end.status == 0;
+    if (w->nccl)
+        report_nccl(run, w->nccl, ended_well);
+    if (!ended_well)
+        samples_end(&w->samples);
     end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_signalled && !end.was_stopped);
     if (r == 0) {
         *ret_status = end.status;
@@ -366,6 +377,7 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
     }
     met_begin(&w.met, run);
     samples_begin(&w.samples, run, &reports);
+    w.samples.nccl = w.nccl ? &w.nccl->faults : NULL;
     r = run_child(run, words, env.entries, &w, ret_status, e);
     run->has_met |= w.met.has_met;
     met_deinit(&w.met);

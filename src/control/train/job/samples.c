@@ -316,6 +316,16 @@ static bool list_flows(struct samples *s, struct samples_flows *ret)
 
 /* ---- a sample ------------------------------------------------------------------------------- */
 
+/* Lines of NCCL's log that say that something is wrong. */
+static uint64_t count_nccl(const struct samples *s)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; s->nccl && i < NCCL_FAULT_N; i++)
+        n += s->nccl->kinds[i].n;
+    return n;
+}
+
 /* Return: false: nobody takes it. */
 static bool send_sample(struct samples *s, nsec_t now)
 {
@@ -338,6 +348,9 @@ static bool send_sample(struct samples *s, nsec_t now)
     s->flows = flows;
     script_reports_add(sample, s->reports);
     samples_add_processes(sample, &s->processes, now, sysconf(_SC_CLK_TCK));
+    if (s->nccl)
+        sample->nccl = *s->nccl;
+    s->n_nccl = count_nccl(s);
     /* One that took longer, as when the machine slept, says nothing. */
     return sample->ms > JOB_SAMPLE_MS_MAX ||
            rendezvous_say_sample(s->run->socket_path, s->run->job, job_sample_encode(sample));
@@ -367,6 +380,12 @@ void samples_begin(struct samples *s, const struct run *run, struct script_repor
     s->n_locals = train_node_locals(run->node.interface, s->locals, SAMPLES_LOCALS_MAX);
     if (s->n_locals > 0 && netlink_open(&s->nl, NETLINK_SOCK_DIAG) == 0)
         s->look_at = now + LOOK_EACH;
+}
+
+void samples_end(struct samples *s)
+{
+    if (s->look_at != NSEC_NEVER && count_nccl(s) != s->n_nccl)
+        (void)send_sample(s, clock_now());
 }
 
 void samples_deinit(struct samples *s)

@@ -26,6 +26,7 @@
 #include "net/socket/tcp.h"
 
 struct job_sample;
+struct nccl_faults;
 struct process_stat;
 struct script_reports;
 struct run;
@@ -79,6 +80,8 @@ struct samples_processes {
 struct samples {
     const struct run *run;          /* pins */
     struct script_reports *reports; /* pins: what its ranks say of themselves */
+    const struct nccl_faults *nccl; /* pins: what NCCL's log says; NULL: it is not read */
+    uint64_t n_nccl;                /* lines of it that the hub was told of */
     struct netlink nl;              /* owns */
     struct ip_addr locals[SAMPLES_LOCALS_MAX];
     unsigned n_locals;
@@ -99,6 +102,10 @@ void samples_begin(struct samples *s, const struct run *run, struct script_repor
 
 /** samples_look() - look now, if it is time, and tell the hub. Blocks while the agent is asked. */
 void samples_look(struct samples *s);
+
+/** samples_end() - the command has ended: tell the hub what it was not told of NCCL's log, if
+ * anything. Blocks while the agent is asked. */
+void samples_end(struct samples *s);
 
 /** samples_deinit() - idempotent. */
 void samples_deinit(struct samples *s);

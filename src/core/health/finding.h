@@ -130,6 +130,16 @@ extern const char *const finding_severity_names[];
         "The error counters of an active port grow. A fabric has no errors while it is well.", \
         "Change the cable or the transceiver; a job on this port is slower than others.", \
         "Bend the cable of a port.") \
+    X(HEALTH_FAILED, "WEFT-HEALTH-001", NODE, WARNING, "failed its health check", \
+        "The health check of the machine has failed three times in a row or more, by findings that " \
+        "are the machine's own.", \
+        "On the node: weft health says what fails, and weft doctor what mends it.", \
+        "Fill the disk that has /var/lib/weft, and run weft health --drain three times.") \
+    X(NODE_DRAINED, "WEFT-HEALTH-002", NODE, WARNING, "drained", \
+        "The machine has failed its health check, and its scheduler is told to give it no new work " \
+        "until three checks in a row are passed.", \
+        "On the node: weft health says what fails, and weft doctor what mends it.", \
+        "The same, with a share set by weft network set NAME --drain-share 50.") \
     X(PROBE_SILENT, "WEFT-PROBE-001", NODE, WARNING, "probe is silent", \
         "Its probe has stopped to report, while its machine is there. What it said is not " \
         "counted any more.", \

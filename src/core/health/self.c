@@ -78,6 +78,8 @@ static void find_machine(struct look *l)
         (void)ADD(l, CLOCK_BACK, name, "%s", facts->lockout);
     else if (is_said(facts->clock_off))
         (void)ADD(l, CLOCK_OFF, name, "%s", facts->clock_off);
+    if (is_said(facts->drained))
+        (void)ADD(l, NODE_DRAINED, name, "this node is drained: %s", facts->drained);
     if (is_said(facts->rates))
         (void)ADD(l, RATES_UNKEPT, name, "rates are not kept: %s", facts->rates);
     if (is_said(facts->offloads))

@@ -251,7 +251,18 @@ enum condition {
     CONDITION_LATE = 1 << 3,      /* it has had enough time to apply something */
     CONDITION_PROBE = 1 << 4,     /* what its probe said is not counted any more */
     CONDITION_COPIED = 1 << 5,    /* several machines run as it */
+    CONDITION_UNFIT = 1 << 6,     /* it fails its health check, as it says */
+    CONDITION_DRAINED = 1 << 7,   /* it is drained */
 };
+
+/* Does the node say that it fails its health check? One that says so no more is not known to. */
+static bool is_unfit(const struct reported_node *r, const struct health_time *at)
+{
+    const struct reported_fitness *f = r->fitness;
+
+    return f && f->n_failed >= FITNESS_CHECKS &&
+           since_s(at->wall_s, f->said_at) <= 5 * (int64_t)f->every / 2;
+}
 
 static unsigned conditions_of(const struct model_node *node, const struct health_time *at)
 {
@@ -266,7 +277,9 @@ static unsigned conditions_of(const struct model_node *node, const struct health
     return (is_lost ? CONDITION_LOST : 0u) | (is_failing ? CONDITION_FAILING : 0u) |
            (is_known_unapplied ? CONDITION_UNAPPLIED : 0u) | (is_late ? CONDITION_LATE : 0u) |
            (is_probe_silent(node, at) ? CONDITION_PROBE : 0u) |
-           (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u);
+           (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u) |
+           (is_unfit(r, at) ? CONDITION_UNFIT : 0u) |
+           (node->spec.drained ? CONDITION_DRAINED : 0u);
 }
 
 /* @reached_by: a node whose probe reaches it; NULL: none, or it was not asked. */
@@ -286,12 +299,19 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
         .probe_every = r->probe_every,
         .there_for = r->there_at != 0 ? since_s(at->wall_s, r->there_at) : -1,
         .session = session_of(node, at->now),
+        .drained = node->spec.drained,
         .has_agent = node_has_agent(&node->spec)};
     bool was_found = r->is_found;
     bool was_down = r->is_down;
     bool was_probe_silent = r->is_probe_silent;
 
-    r->conditions = (uint8_t)conditions_of(node, at);
+    r->conditions = (uint16_t)conditions_of(node, at);
+    if (is_unfit(r, at)) {
+        facts.unfit = r->fitness->reason;
+        facts.n_failed = r->fitness->n_failed;
+    }
+    if (r->fitness && r->fitness->hook[0] != '\0')
+        facts.hook = r->fitness->hook;
     if (r->reported_at == 0 || !is_unapplied(r))
         r->unapplied_at = 0;
     else if (r->unapplied_at == 0)

@@ -11,6 +11,7 @@
 
 #include "agent/agent_ask.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "health/finding.h"
 #include "os/file.h"
@@ -103,6 +104,11 @@ static int run_hook(const struct drain_options *opt, const struct drain_report *
         r->fitness.reason, r->fitness.codes, NULL};
     int result = check_hook(opt->hook, e);
 
+    /* It is the agent that says so, and the hook may run with more rights. */
+    if (result == 0)
+        result = parse_name(r->seen.node, "node", e);
+    if (result == 0)
+        result = parse_name(r->seen.network, "network", e);
     return result != 0 ? result : process_run(argv, DRAIN_HOOK_MS, e);
 }
 

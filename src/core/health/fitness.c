@@ -40,9 +40,11 @@ static const struct row {
 };
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
 
-/* NULL: it is about no part of a machine. */
+/* NULL: it is about no part of a machine, or it is no code: it goes to the hook as it is. */
 static const struct row *find_row(const char *code)
 {
+    if (code[strspn(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")] != '\0')
+        return NULL;
     for (size_t i = 0; i < N_ROWS; i++)
         if (strncmp(code, rows[i].begins, strlen(rows[i].begins)) == 0)
             return &rows[i];

@@ -65,6 +65,7 @@ static void test_what_fails_which_part(void **state)
         {"WEFT-NODE-005", "critical", FITNESS_OVERLAY, FITNESS_FAILED},
         {"WEFT-LINE-001", "critical", FITNESS_OVERLAY, FITNESS_WARNED},
         {"WEFT-UDP-001", "warning", FITNESS_OVERLAY, FITNESS_WARNED},
+        {"WEFT-CLOCK-001 -x", "critical", FITNESS_CLOCK, FITNESS_OK},
         {"WEFT-CLOCK-001", "newer", FITNESS_CLOCK, FITNESS_OK},
         {"WEFT-CLOCK-001", "note", FITNESS_CLOCK, FITNESS_OK},
     };

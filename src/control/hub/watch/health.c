@@ -19,6 +19,9 @@
 /* A WireGuard session whose handshake is younger than this is in use. */
 #define SESSION_LIFE (180 * NSEC_PER_SEC)
 
+/* A node's check takes some seconds itself, s. */
+#define CHECK_TAKES_S 10
+
 /* What a probe of an earlier run of the hub has said counts for so long, s. */
 #define KEPT_PROBES_S 60
 
@@ -261,7 +264,7 @@ static bool is_unfit(const struct reported_node *r, const struct health_time *at
     const struct reported_fitness *f = r->fitness;
 
     return f && f->n_failed >= FITNESS_CHECKS &&
-           since_s(at->wall_s, f->said_at) <= 5 * (int64_t)f->every / 2;
+           since_s(at->wall_s, f->said_at) <= 5 * (int64_t)f->every / 2 + CHECK_TAKES_S;
 }
 
 static unsigned conditions_of(const struct model_node *node, const struct health_time *at)

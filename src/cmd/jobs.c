@@ -75,6 +75,17 @@ static void print_held_up(const json_t *job)
     }
 }
 
+/* Nodes of it that get no new work. */
+static void print_drained(const json_t *job)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "drained"), i, one)
+        (void)printf(
+            "    DRAINED %s: %s\n", admin_field(one, NULL, "node"), admin_field(one, NULL, "why"));
+}
+
 /* Which step it has made, where its script says so. */
 static void print_step(const json_t *job)
 {
@@ -100,6 +111,7 @@ static void print_jobs(const json_t *body)
             which[0] ? which : "-");
         print_step(job);
         print_held_up(job);
+        print_drained(job);
         print_nccl(job);
     }
     /* A line for the network's budget, and for each job's: also of one that has ended. */

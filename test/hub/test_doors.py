@@ -233,6 +233,7 @@ def test_leave(hub, lab):
 
 
 WRITES = [("PUT", "/v1/status", {"node": {}}), ("POST", "/v1/leave", None),
+          ("PUT", "/v1/drain", {"failed": 0, "everySeconds": 300}),
           ("POST", "/v1/jobs/train/rendezvous", None),
           ("DELETE", "/v1/jobs/train/rendezvous", None)]
 READS = [("GET", path, None) for path in (

@@ -219,6 +219,16 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
     job_calls_begin(&a->jobs, "DELETE", rq->params[0], "rendezvous", NULL, rs);
 }
 
+/* ---- health: the hub answers ----------------------------------------------------------------- */
+
+/* The hub checks it. */
+static void put_drain(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    job_calls_drain(&a->jobs, rq->body, rs);
+}
+
 /* ---- measuring ------------------------------------------------------------------------------ */
 
 /* Whoever may ask here may have this node measure; a program that only sends from the node's
@@ -272,6 +282,9 @@ static const struct route routes[] = {
     {"POST", "/v1/measure/proofs", API_ACCESS_ADMIN, post_proofs,
         "proofs that this node orders a measurement", ROLE_OPERATOR},
     /* administer */
+    {"PUT", "/v1/drain", API_ACCESS_ADMIN, put_drain,
+        "how this node's health check is; it asks to be drained, or to be given work again",
+        ROLE_ADMIN},
     {"POST", "/v1/engine", API_ACCESS_ADMIN, post_engine, "begin the data plane's process anew",
         ROLE_ADMIN},
     {"POST", "/v1/down", API_ACCESS_ADMIN, post_down, "take the interface down, and end",

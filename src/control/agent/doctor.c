@@ -53,7 +53,7 @@ struct exam {
 /* This node's name, or what stands for it. */
 static const char *self(const struct exam *x)
 {
-    return x->report->node[0] != '\0' ? x->report->node : "this-machine";
+    return x->report->node[0] != '\0' ? x->report->node : DOCTOR_NODE_UNKNOWN;
 }
 
 void doctor_report_deinit(struct doctor_report *r)

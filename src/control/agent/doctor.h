@@ -21,6 +21,9 @@ struct doctor_options {
     const char *hub_socket; /* of a hub on this machine; NULL: it is not asked */
 };
 
+/** What stands for the name of a node that is not known, as a subject. */
+#define DOCTOR_NODE_UNKNOWN "this-machine"
+
 struct doctor_report {
     char node[NAME_MAX_LEN + 1];    /* "": not known, as on a machine that has not joined */
     char network[NAME_MAX_LEN + 1]; /* the same */

@@ -97,6 +97,7 @@ static void see_machine(const struct status_input *in, struct seen *seen, struct
     facts->copied = a->copy.why;
     facts->clock_off = a->time.off;
     facts->lockout = a->time.lockout;
+    facts->drained = snapshot_self(&a->snapshot)->drained;
     facts->rates = a->reconcile.rates_why;
     facts->n_foreign = a->reconcile.n_foreign;
     facts->foreign_age_s = a->reconcile.n_foreign > 0 ? seconds(in->now - a->foreign_at) : -1;

@@ -61,6 +61,9 @@ void job_calls_on_gone(struct job_calls *jc, const struct hub_link *hub);
 void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const char *what,
     const json_t *body, struct response *rs);
 
+/** job_calls_drain() - PUT /v1/drain, by the same way: how this node's health check is. */
+void job_calls_drain(struct job_calls *jc, const json_t *body, struct response *rs);
+
 /* ---- jobs that run here ---------------------------------------------------------------------- */
 
 /*

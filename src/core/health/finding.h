@@ -178,6 +178,16 @@ extern const char *const finding_severity_names[];
         "Let the job exchange less often (weft plan), or give it a faster line. NCCL's waiting " \
         "counts as work.", \
         "Fill the line of a node on which a job computes.") \
+    X(HEALTH_FAILED, "WEFT-HEALTH-001", NODE, WARNING, "failed its health check", \
+        "The health check of the machine has failed three times in a row or more, by findings that " \
+        "are the machine's own.", \
+        "On the node: weft health says what fails, and weft doctor what mends it.", \
+        "Fill the disk that has /var/lib/weft, and run weft health --drain three times.") \
+    X(NODE_DRAINED, "WEFT-HEALTH-002", NODE, WARNING, "drained", \
+        "The machine has failed its health check, and its scheduler is told to give it no new work " \
+        "until three checks in a row are passed.", \
+        "On the node: weft health says what fails, and weft doctor what mends it.", \
+        "The same, with a share set by weft network set NAME --drain-share 50.") \
     X(PROBE_SILENT, "WEFT-PROBE-001", NODE, WARNING, "probe is silent", \
         "Its probe has stopped to report, while its machine is there. What it said is not " \
         "counted any more.", \

@@ -73,6 +73,24 @@ static void add_silent(const struct node_facts *f, struct findings *set, int64_t
     finding_set_fix(found, "On %s: weft status says what is in the way to the hub.", f->name);
 }
 
+/* It is drained until it says that it is well, whatever becomes of it. */
+static void add_drained(const struct node_facts *f, struct findings *set, int64_t at)
+{
+    struct finding *found;
+
+    if (!f->drained)
+        return;
+    if (!f->hook) {
+        (void)findings_add(
+            set, FINDING_NODE_DRAINED, f->name, at, "%s is drained: %s.", f->name, f->drained);
+        return;
+    }
+    found = findings_add(set, FINDING_NODE_DRAINED, f->name, at,
+        "%s is to be drained, and its scheduler could not be told: %s. It is drained because: %s.",
+        f->name, f->hook, f->drained);
+    finding_set_fix(found, "On %s: weft health --drain says what its hook says.", f->name);
+}
+
 bool node_find(const struct node_facts *f, struct findings *set, int64_t at)
 {
     bool has_copies = f->copies[0] != '\0';
@@ -83,10 +101,15 @@ bool node_find(const struct node_facts *f, struct findings *set, int64_t at)
 
     if (has_copies)
         (void)findings_add(set, FINDING_NODE_COPIED, f->name, at, "%s", f->copies);
+    add_drained(f, set, at);
     if (node_is_down(f)) {
         add_down(f, set, at);
         return true;
     }
+    if (f->unfit)
+        (void)findings_add(set, FINDING_HEALTH_FAILED, f->name, at,
+            "%s has failed its health check %u times in a row: %s.", f->name, f->n_failed,
+            f->unfit);
     if (is_silent)
         add_silent(f, set, at);
     if (is_failing)

@@ -35,6 +35,10 @@ struct node_facts {
     const char *reached_by; /* a node whose probe reaches it, and still reports; NULL: none */
     const char *error;      /* why its agent's last pass failed; NULL: it did not */
     const char *copies;     /* why it is known that several machines run as it; "": one does */
+    const char *unfit;      /* why its machine fails its health check, as it says; NULL: not said */
+    const char *drained;    /* why it is drained; NULL: it is not */
+    const char *hook;       /* why its scheduler does not know of that; NULL: it does */
+    unsigned n_failed;      /* checks in a row that have failed, with @unfit */
     int64_t silent_for;     /* time since its agent was heard, s; -1: it never was */
     int64_t lost_for;       /* for how long what it is sent is not acknowledged, s; 0: it is */
     int64_t unapplied_for;  /* how long it is known to have applied nothing, s; -1: it has */

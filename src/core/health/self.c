@@ -82,6 +82,8 @@ static void find_machine(struct look *l)
         (void)ADD(l, CLOCK_BACK, name, "%s", facts->lockout);
     else if (is_said(facts->clock_off))
         (void)ADD(l, CLOCK_OFF, name, "%s", facts->clock_off);
+    if (is_said(facts->drained))
+        (void)ADD(l, NODE_DRAINED, name, "this node is drained: %s", facts->drained);
     if (is_said(facts->rates))
         (void)ADD(l, RATES_UNKEPT, name, "rates are not kept: %s", facts->rates);
     if (is_said(facts->offloads))
@@ -374,6 +376,8 @@ static bool is_for_hub(enum finding_code code)
     case FINDING_PROBE_SILENT:
     case FINDING_AGENT_UNREACHED:
     case FINDING_HUB_AWAY:
+    case FINDING_HEALTH_FAILED:
+    case FINDING_NODE_DRAINED:
         return false;
     case FINDING_PEER_SILENT:
     case FINDING_HANDSHAKE_LATE:

@@ -108,6 +108,7 @@ struct self_facts {
     const char *copied;    /* another machine has this node's key: a sentence */
     const char *clock_off; /* how the clock differs from the hub's, a sentence */
     const char *lockout;   /* why the clock has handshakes refused, a clause */
+    const char *drained;   /* why this node is drained, a clause */
     const char *rates;     /* why rates are not kept */
     const char *offloads;  /* which are off, and why: "the offload udp-gso is off: it got lost" */
     uint64_t n_foreign;    /* peers that somebody else had added, and that were removed */

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "health/finding.h"
+#include "health/fitness.h"
 
 /* What findings_done() has told: "+CODE SUBJECT;" and "-CODE SUBJECT;". */
 struct told {
@@ -217,7 +218,8 @@ static void make_document(struct str *out)
         "since when it holds, one sentence with the figures that it rests on, and what to do.\n"
         "`weft get findings` lists what holds now in a network, `weft doctor` what a node finds.\n"
         "`note`: worth knowing. `warning`: something is worse than it should be. `critical`:\n"
-        "something does not work.\n");
+        "something does not work. What fails the health check drains the machine where that is\n"
+        "wanted: `weft health`.\n");
     for (unsigned s = 0; s < FINDING_SUBJECT_N; s++) {
         bool has_head = false;
 
@@ -230,8 +232,9 @@ static void make_document(struct str *out)
                 str_addf(out, "\n## %s\n", about[s]);
             has_head = true;
             str_addf(out,
-                "\n### %s: %s\n\nSeverity: %s. %s\n\n**What to do:** %s\n\n**To see it:** %s\n",
-                kind->code, kind->title, finding_severity_names[kind->severity], kind->means,
+                "\n### %s: %s\n\nSeverity: %s%s. %s\n\n**What to do:** %s\n\n**To see it:** %s\n",
+                kind->code, kind->title, finding_severity_names[kind->severity],
+                fitness_counts(kind->code) ? "; fails the health check" : "", kind->means,
                 kind->fix, kind->provoke);
         }
     }

@@ -192,6 +192,33 @@ static void test_a_probe_that_is_silent(void **state)
     expect(&f, "", NULL);
 }
 
+/* What it has said of its health counts while it is there; that it is drained stays. */
+static void test_one_that_is_drained(void **state)
+{
+    struct node_facts f = well;
+    char text[FINDING_TEXT_MAX];
+
+    f.unfit = "WEFT-DISK-002 the disk is full";
+    f.n_failed = 4;
+    expect(&f, "WEFT-HEALTH-001", text);
+    assert_string_equal(
+        text, "a has failed its health check 4 times in a row: WEFT-DISK-002 the disk is full.");
+    f.drained = f.unfit;
+    f.hook = "no scontrol";
+    expect(&f, "WEFT-HEALTH-001 WEFT-HEALTH-002", NULL);
+    f.unfit = NULL;
+    expect(&f, "WEFT-HEALTH-002", text);
+    assert_string_equal(text,
+        "a is to be drained, and its scheduler could not be told: no scontrol. It is drained "
+        "because: WEFT-DISK-002 the disk is full.");
+    f.hook = NULL;
+    expect(&f, "WEFT-HEALTH-002", text);
+    assert_string_equal(text, "a is drained: WEFT-DISK-002 the disk is full.");
+    f.unfit = f.drained;
+    f.lost_for = NODE_LOST_AFTER;
+    expect(&f, "WEFT-NODE-001 WEFT-HEALTH-002", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_an_agent_that_is_silent),
         cmocka_unit_test(test_an_agent_that_cannot),
         cmocka_unit_test(test_a_probe_that_is_silent),
+        cmocka_unit_test(test_one_that_is_drained),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,10 @@ static void test_each_fault_of_the_machine(void **state)
     assert_string_equal(codes(&facts), "WEFT-CLOCK-001 a");
     assert_string_equal(sentence(&facts), "It is ahead.");
     facts = well(&peer);
+    facts.drained = "its disk is full";
+    assert_string_equal(codes(&facts), "WEFT-HEALTH-002 a");
+    assert_string_equal(sentence(&facts), "this node is drained: its disk is full");
+    facts = well(&peer);
     facts.rates = "this engine cannot";
     assert_string_equal(codes(&facts), "WEFT-RATE-001 a");
     facts = well(&peer);

@@ -35,6 +35,7 @@ ANSWERS = {
     "POST /v1/leave/{network}/{key}": None,
     "GET /v1/watch": "api/watch-event",  # each of its lines
     "PUT /v1/status": "api/report-taken",  # only to who numbers its reports
+    "PUT /v1/drain": "api/drain",
     "GET /v1/heard/{transaction}": "api/heard",
     "GET /v1/wg": None,
     "POST /v1/leave": None,

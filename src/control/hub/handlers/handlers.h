@@ -7,6 +7,7 @@
  *
  *     handlers_public.c   machines that are no members yet, over TLS
  *     handlers_member.c   members, over their network's interface
+ *     drain.c             members, about their health checks
  *     handlers_jobs.c     members, about where the processes of a job meet
  *     handlers_admin.c    administrators: networks, join tokens, nodes
  *     handlers_access.c   administrators: who may administer or join, and who did what
@@ -29,10 +30,12 @@
 
 #include "api/content/route.h"
 #include "base/secret.h"
+#include "hub/record/record.h"
 
 struct audit_before;
 struct model_network;
 struct model_node;
+struct store_op;
 struct token_secret;
 
 /** Longest path of a file in the hub's state directory, with the terminating zero. */
@@ -81,6 +84,9 @@ handler_fn handlers_health, handlers_enrol, handlers_leave_public, handlers_stre
 /* handlers_member.c */
 handler_fn handlers_watch, handlers_edges, handlers_events, handlers_findings, handlers_report,
     handlers_heard, handlers_leave, handlers_wg;
+
+/* drain.c */
+handler_fn handlers_drain;
 
 /* handlers_jobs.c */
 handler_fn handlers_jobs_join, handlers_jobs_list, handlers_network_jobs, handlers_jobs_get,
@@ -139,6 +145,18 @@ const struct model_node *handlers_find_machine(const struct request *rq, struct 
  */
 const struct model_node *handlers_find_member(
     struct handlers *h, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_hold() - have a commit be made after all others that do so in the network, not beside
+ * them
+ * @op:		to be a part of it: the record of the network's address cursor, unchanged, at the
+ *		revision that it has now. Each enrolment changes that record
+ * @value:	for the caller to free()
+ *
+ * Return: how many operations that is, 0 or 1.
+ */
+size_t handlers_hold(const struct model_network *net, struct store_op *op,
+    char key[static RECORD_KEY_MAX], char **value);
 
 /** handlers_node() - the node with its status, a new reference; NULL: no memory. */
 json_t *handlers_node(const struct model_node *node);

@@ -235,6 +235,44 @@ static void add_budget(json_t *json, const struct spent_list *budgets, const cha
         (void)json_object_set_new(json, "budget", spent_encode_one(s));
 }
 
+/* Puts into the field "drained" of @json that @node is, where it is: those who wait for it know why.
+ * @node may be NULL. */
+static void add_drained(json_t *json, const struct model_node *node)
+{
+    json_t *list = json_object_get(json, "drained");
+
+    if (!node || !node->spec.drained)
+        return;
+    if (!list) {
+        list = json_array();
+        (void)json_object_set_new(json, "drained", list);
+    }
+    (void)json_array_append_new(list,
+        json_pack("{s:s, s:s}", "node", node->spec.meta.name, "why", node->spec.drained));
+}
+
+/* Those of the nodes that are there. */
+static void add_drained_present(json_t *job, const struct model_network *net)
+{
+    const json_t *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "present"), i, name)
+        add_drained(job, model_find_node(net, json_string_value(name)));
+}
+
+/* Those that have come. */
+static void add_drained_members(
+    json_t *presence, const struct model_network *net, const struct job_members *members)
+{
+    for (size_t i = 0; presence && i < net->nodes.n; i++) {
+        const struct model_node *node = model_node_at(net, i);
+
+        if (node->spec.drained && json_object_get(members->names, node->spec.meta.name))
+            add_drained(presence, node);
+    }
+}
+
 json_t *handlers_jobs(struct handlers *h, const struct model_network *net)
 {
     struct response unused = {0};
@@ -246,8 +284,10 @@ json_t *handlers_jobs(struct handlers *h, const struct model_network *net)
 
     response_deinit(&unused);
     free(text);
-    json_array_foreach(json_object_get(json, "jobs"), i, job)
+    json_array_foreach(json_object_get(json, "jobs"), i, job) {
         add_budget(job, budgets, json_string_value(json_object_get(job, "job")));
+        add_drained_present(job, net);
+    }
     if (budgets->n > 0)
         (void)json_object_set_new(json, "budgets", spent_encode(budgets));
     return json;
@@ -357,9 +397,11 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     }
     /* Each command of the job asks every few seconds. */
     json = jobs_json(job, true);
-    if (json && members)
+    if (json && members) {
         (void)json_object_set_new(
             json, "presence", job_members_presence(members, node->spec.meta.name, rq->now));
+        add_drained_members(json_object_get(json, "presence"), node->net, members);
+    }
     response_json(rs, 200, json);
 }
 

@@ -17,6 +17,8 @@ const struct route routes[] = {
     {"GET", "/v1/watch", API_ACCESS_OVERLAY, handlers_watch,
         "a node's view, and what changes in it"},
     {"PUT", "/v1/status", API_ACCESS_OVERLAY, handlers_report, "what a node reports"},
+    {"PUT", "/v1/drain", API_ACCESS_OVERLAY, handlers_drain,
+        "how a node's health check is; it asks to be drained, or to be given work again"},
     {"GET", "/v1/heard/{transaction}", API_ACCESS_OVERLAY, handlers_heard,
         "has that STUN request come by UDP?"},
     {"GET", "/v1/wg", API_ACCESS_OVERLAY, handlers_wg, "a node's peers, for \"wg syncconf\""},

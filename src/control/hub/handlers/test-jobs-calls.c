@@ -434,6 +434,28 @@ static void test_what_holds_up_a_job(void **state)
     expect_finding(NULL);
 }
 
+/* A node of it that fails its health check gets no new work, and the job hears so. */
+static void test_a_node_that_is_drained(void **state)
+{
+    static const char why[] = "\"drained\":[{\"node\":\"b\",\"why\":\"it is full\"}]";
+
+    join("a", "{}", 200, NULL);
+    join("b", "{}", 200, NULL);
+    tell("a", "train.1", false, 200, NULL);
+    tell("b", "train.1", false, 200, NULL);
+    /* One that has nothing to do with the job is not named. */
+    sample_hub_node(&hub, "c")->spec.drained = strdup("it is old");
+    sample_hub_node(&hub, "b")->spec.drained = strdup("it is full");
+    tell("a", "train.1", false, 200, why);
+    tell("b", "train.1", false, 200, why);
+    ask_admin("/v1/networks/default/jobs", 200, why);
+    tell("b", "train.1", true, 200, NULL);
+    ask_admin("/v1/networks/default/jobs", 200, "\"present\":[\"a\"]");
+    free(sample_hub_node(&hub, "b")->spec.drained);
+    sample_hub_node(&hub, "b")->spec.drained = NULL;
+    ask_without("a", "/v1/jobs", "drained");
+}
+
 static void test_samples_that_are_refused(void **state)
 {
     join("a", "{}", 200, NULL);
@@ -535,6 +557,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_runs_have_a_pace, begin, end),
         cmocka_unit_test_setup_teardown(test_what_nccl_took, begin, end),
         cmocka_unit_test_setup_teardown(test_what_holds_up_a_job, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_node_that_is_drained, begin, end),
         cmocka_unit_test_setup_teardown(test_samples_that_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_is_there, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_keeps_the_run, begin, end),

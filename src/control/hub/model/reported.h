@@ -16,6 +16,7 @@
 #include "base/containers.h"
 #include "base/rate.h"
 #include "health/finding.h"
+#include "health/fitness.h"
 #include "hub/model/copies.h"
 #include "hub/record/record.h"
 
@@ -26,6 +27,16 @@ struct reported_counts {
     unsigned fallen;               /* were direct, and are not any more */
     unsigned failing;              /* not applied */
     unsigned unreached;            /* whose other end does not answer the probe in the tunnel */
+};
+
+/** How the health check of a node is, as it has said last (health/fitness.h). */
+struct reported_fitness {
+    int64_t said_at;  /* s since 1970 */
+    uint32_t every;   /* it says so again after so many s, while it fails */
+    uint32_t n_failed;               /* checks in a row */
+    bool is_noted;                   /* the audit log tells that it is not drained for it */
+    char reason[FITNESS_REASON_MAX]; /* a clause; "": the last check has passed */
+    char hook[FITNESS_REASON_MAX];   /* why its hook has failed; "": it has not */
 };
 
 /** What is known of a node by its reports, its own and those that are stored. */
@@ -49,7 +60,7 @@ struct reported_node {
     int64_t probe_at;      /* when its probe's last report came, s since 1970; 0: none did */
     uint32_t probe_every;  /* its probe reports at least each so many s; 0: it does not say */
     int64_t settles_at;    /* what is said of its pairs may be old up to then, s since 1970 */
-    uint8_t conditions;    /* hub/watch/health.c's: as it was when it was looked at last */
+    uint16_t conditions;   /* hub/watch/health.c's: as it was when it was looked at last */
     nsec_t lost_at;        /* likewise: as watched_node's when the next was read; 0: never yet */
     uint64_t lost_rx;      /* likewise: bytes received from it until then */
     bool is_found;         /* likewise: something was found of it */
@@ -61,6 +72,7 @@ struct reported_node {
     nsec_t only_enrolled_at; /* when it enrolled here, monotonic; 0: it was heard since, or it is
                                 not known when */
     struct rate asked;       /* how often it reports */
+    struct reported_fitness *fitness; /* owns; drain.c's; NULL: no check has failed here */
     bool is_unsaved;         /* @heard differs from the store */
     struct list unsaved;     /* in reports.c's list */
     const struct model_node *node; /* pins: whose they are */

@@ -61,6 +61,7 @@ static void check_requests(const json_t *json)
     struct job_request job;
     struct nccl_request nccl;
     struct presence_request presence;
+    struct drain_request drain;
     struct network network;
     struct err e = ERR_NULL;
 
@@ -76,6 +77,9 @@ static void check_requests(const json_t *json)
         assert(nccl.run[0] && nccl.verdict[0] && nccl.profile[0] && nccl.text[0]);
     if (presence_request_decode(&presence, json, &e) == 0)
         assert(presence.run[0] && presence.command[0] && presence.every_seconds > 0);
+    if (drain_request_decode(&drain, json, &e) == 0)
+        assert(drain.every_seconds > 0 && (drain.n_failed > 0) == (drain.reason[0] != '\0') &&
+               (drain.ask != DRAIN_ASK_DRAIN || drain.n_failed >= FITNESS_CHECKS));
     if (network_request_decode(&network, json, &e) == 0)
         assert(network.meta.name[0]);
 }

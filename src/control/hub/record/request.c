@@ -19,6 +19,9 @@
 /* Longest time after which a command of a job says again that it is there, s. */
 #define REQUEST_PRESENCE_MAX 60
 
+/* Longest time between two health checks of a node, s. */
+#define REQUEST_DRAIN_EVERY_MAX 86400
+
 /* Longest text of a node's candidates, and of what goes with them, bytes: all of it has to fit a
  * record and an event, in which texts may be longer than in the body. */
 #define REQUEST_CANDIDATES_MAX (8u << 10)
@@ -250,6 +253,36 @@ int presence_request_decode(struct presence_request *ret, const json_t *json, st
     fields_text(&f, "command", FIELDS_REQUIRED, 1, sizeof(rq.command), rq.command);
     fields_int(&f, "everySeconds", FIELDS_REQUIRED, 1, REQUEST_PRESENCE_MAX, &rq.every_seconds);
     fields_bool(&f, "ended", FIELDS_OPTIONAL, &rq.ended);
+    return give(&f, ret, &rq, sizeof(rq));
+}
+
+int drain_request_decode(struct drain_request *ret, const json_t *json, struct err *e)
+{
+    static const char *const asks[] = {"nothing", "drain", "undrain"};
+    _Static_assert(sizeof(asks) / sizeof(*asks) == DRAIN_ASK_N, "a word each");
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "drain", e);
+    struct drain_request rq = {.codes = ""};
+    unsigned ask = DRAIN_ASK_NOTHING;
+
+    fields_int(&f, "failed", FIELDS_REQUIRED, 0, UINT32_MAX, &rq.n_failed);
+    fields_int(&f, "everySeconds", FIELDS_REQUIRED, 1, REQUEST_DRAIN_EVERY_MAX, &rq.every_seconds);
+    fields_enum(&f, "ask", FIELDS_OPTIONAL, asks, DRAIN_ASK_N, &ask);
+    fields_text(&f, "codes", FIELDS_OPTIONAL, 1, sizeof(rq.codes), rq.codes);
+    fields_text(&f, "reason", FIELDS_OPTIONAL, 1, sizeof(rq.reason), rq.reason);
+    fields_text(&f, "hook", FIELDS_OPTIONAL, 1, sizeof(rq.hook), rq.hook);
+    if (rq.n_failed > 0 && (rq.codes[0] == '\0' || rq.reason[0] == '\0'))
+        fields_fail(&f, "a check that has failed has \"codes\" and a \"reason\"");
+    if (rq.n_failed == 0 && (rq.codes[0] != '\0' || rq.reason[0] != '\0'))
+        fields_fail(&f, "a check that has passed has neither \"codes\" nor a \"reason\"");
+    if (rq.codes[strspn(rq.codes, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-,")] != '\0')
+        fields_fail(&f, "\"codes\" is not a list of codes as WEFT-DISK-002, with commas");
+    if (ask == DRAIN_ASK_DRAIN && rq.n_failed < FITNESS_CHECKS)
+        fields_fail(&f, "\"ask\" is \"drain\" after %u failed checks, and %u in a row are needed",
+            (unsigned)rq.n_failed, FITNESS_CHECKS);
+    if (ask == DRAIN_ASK_UNDRAIN && rq.n_failed > 0)
+        fields_fail(&f, "\"ask\" is \"undrain\" after a check that has failed");
+    rq.ask = (enum drain_ask)ask;
     return give(&f, ret, &rq, sizeof(rq));
 }
 

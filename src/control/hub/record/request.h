@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "crypto/x25519.h"
 #include "health/finding.h"
+#include "health/fitness.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
@@ -137,6 +138,24 @@ struct presence_request {
     bool ended;                         /* it has ended, and nobody is to wait for it */
 };
 
+/** What a node wants that says how its health check is. */
+enum drain_ask {
+    DRAIN_ASK_NOTHING,
+    DRAIN_ASK_DRAIN,
+    DRAIN_ASK_UNDRAIN, /* its scheduler gives it work again */
+    DRAIN_ASK_N,
+};
+
+/** PUT /v1/drain: how the health check of a node is (health/fitness.h) */
+struct drain_request {
+    uint32_t n_failed;               /* checks that have failed, one after the other; 0: none */
+    uint32_t every_seconds;          /* one is made after so long */
+    enum drain_ask ask;              /* DRAIN only with FITNESS_CHECKS failed ones */
+    char codes[FITNESS_CODES_MAX];   /* of the last one; "": it has passed */
+    char reason[FITNESS_REASON_MAX]; /* a clause; "" likewise */
+    char hook[FITNESS_REASON_MAX];   /* why its hook has failed; "": it has not */
+};
+
 /**
  * move_request_decode() - PUT /v1/move: {"public": ["HOST:PORT", ...]}; none: it stays
  * @dflt_port:	of those without a port
@@ -215,6 +234,9 @@ int nccl_request_decode(struct nccl_request *ret, const json_t *json, struct err
 
 /** presence_request_decode() - @ret: see there. */
 int presence_request_decode(struct presence_request *ret, const json_t *json, struct err *e);
+
+/** drain_request_decode() - 0, or -EINVAL with words. */
+int drain_request_decode(struct drain_request *ret, const json_t *json, struct err *e);
 
 /** node_request_decode() - @ret: its labels are borrowed from @json. */
 int node_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);

@@ -20,6 +20,9 @@
 /* A WireGuard session whose handshake is younger than this is in use. */
 #define SESSION_LIFE (180 * NSEC_PER_SEC)
 
+/* A node's check takes some seconds itself, s. */
+#define CHECK_TAKES_S 10
+
 /* What a probe of an earlier run of the hub has said counts for so long, s. */
 #define KEPT_PROBES_S 60
 
@@ -268,7 +271,18 @@ enum condition {
     CONDITION_PROBE = 1 << 4,     /* what its probe said is not counted any more */
     CONDITION_COPIED = 1 << 5,    /* several machines run as it */
     CONDITION_LINE = 1 << 6,      /* it relays, and its line is near its limit */
+    CONDITION_UNFIT = 1 << 7,     /* it fails its health check, as it says */
+    CONDITION_DRAINED = 1 << 8,   /* it is drained */
 };
+
+/* Does the node say that it fails its health check? One that says so no more is not known to. */
+static bool is_unfit(const struct reported_node *r, const struct health_time *at)
+{
+    const struct reported_fitness *f = r->fitness;
+
+    return f && f->n_failed >= FITNESS_CHECKS &&
+           since_s(at->wall_s, f->said_at) <= 5 * (int64_t)f->every / 2 + CHECK_TAKES_S;
+}
 
 static unsigned conditions_of(const struct model_node *node, const struct health_time *at)
 {
@@ -286,7 +300,8 @@ static unsigned conditions_of(const struct model_node *node, const struct health
            (is_known_unapplied ? CONDITION_UNAPPLIED : 0u) | (is_late ? CONDITION_LATE : 0u) |
            (is_probe_silent(node, at) ? CONDITION_PROBE : 0u) |
            (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u) |
-           (is_line ? CONDITION_LINE : 0u);
+           (is_line ? CONDITION_LINE : 0u) | (is_unfit(r, at) ? CONDITION_UNFIT : 0u) |
+           (node->spec.drained ? CONDITION_DRAINED : 0u);
 }
 
 static void find_line(const struct model_node *node, struct findings *found, int64_t wall_s)
@@ -338,6 +353,7 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
         .probe_every = r->probe_every,
         .there_for = r->there_at != 0 ? since_s(at->wall_s, r->there_at) : -1,
         .session = session_of(node, at->now),
+        .drained = node->spec.drained,
         .has_agent = node_has_agent(&node->spec),
         .is_sending = is_sending(node, at->now)};
     bool was_found = r->is_found;
@@ -345,7 +361,13 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
     bool was_probe_silent = r->is_probe_silent;
     bool is_heard;
 
-    r->conditions = (uint8_t)conditions_of(node, at);
+    r->conditions = (uint16_t)conditions_of(node, at);
+    if (is_unfit(r, at)) {
+        facts.unfit = r->fitness->reason;
+        facts.n_failed = r->fitness->n_failed;
+    }
+    if (r->fitness && r->fitness->hook[0] != '\0')
+        facts.hook = r->fitness->hook;
     if (r->reported_at == 0 || !is_unapplied(r))
         r->unapplied_at = 0;
     else if (r->unapplied_at == 0)

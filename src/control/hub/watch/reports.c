@@ -283,7 +283,7 @@ static bool take_applied(
         tell(s, node, NULL, EDGE_EVENT_APPLIED, at, "its agent applies what it is told again");
     /* What is found of it is in other words now. */
     if (is_other)
-        node->reported->conditions = UINT8_MAX;
+        node->reported->conditions = UINT16_MAX;
     held->has_applied = true;
     held->applied = report->applied;
     replace(&held->error, &report->error);

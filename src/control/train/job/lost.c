@@ -139,6 +139,31 @@ bool lost_is_idle(const struct run *run, const struct rendezvous_presence *prese
     return looks->n_idle >= LOOKS;
 }
 
+static bool was_drained(const struct lost_looks *looks, const char *name)
+{
+    for (unsigned i = 0; i < looks->n_drained; i++)
+        if (strcmp(looks->drained[i], name) == 0)
+            return true;
+    return false;
+}
+
+void lost_tell_drained(const struct run *run, const struct rendezvous_presence *presence,
+    struct lost_looks *looks)
+{
+    /* A hub that was not reached has not said that nobody is. */
+    if (!presence->is_known)
+        return;
+    for (unsigned i = 0; i < presence->n_drained; i++)
+        if (!was_drained(looks, presence->drained[i].name))
+            (void)fprintf(stderr,
+                "weft run: note: node %s of the job %s fails its health check, and is drained: it "
+                "gets no new work, and the job goes on: %s\n",
+                presence->drained[i].name, run->rendezvous.id, presence->drained[i].why);
+    looks->n_drained = presence->n_drained;
+    for (unsigned i = 0; i < presence->n_drained; i++)
+        memcpy(looks->drained[i], presence->drained[i].name, sizeof(looks->drained[0]));
+}
+
 int lost_assess(const struct run *run, struct interrupt *i)
 {
     nsec_t begun_at = clock_now();

@@ -80,6 +80,15 @@ struct rendezvous_nodes {
 /** Bytes of a run's id, with its zero. */
 #define RENDEZVOUS_RUN_MAX sizeof(((struct env_rendezvous *)0)->id)
 
+/** Longest reason why a node is drained that is shown, with its zero. */
+#define RENDEZVOUS_WHY_MAX 256
+
+/** A node that is drained: it fails its health check, and gets no new work. */
+struct rendezvous_drained {
+    char name[NAME_MAX_LEN + 1];
+    char why[RENDEZVOUS_WHY_MAX];
+};
+
 /** How the commands of a run are, by what they have said. */
 struct rendezvous_presence {
     bool is_known;                 /* else the hub does not say */
@@ -91,6 +100,8 @@ struct rendezvous_presence {
                                              awaited in, while nobody else is there; none: no run */
     struct rendezvous_nodes ended_without;
     char run_without[RENDEZVOUS_RUN_MAX]; /* that run; "": the present one */
+    struct rendezvous_drained drained[RENDEZVOUS_NAMED_MAX]; /* @n_drained that have come to it */
+    unsigned n_drained;
 };
 
 /** rendezvous_format_nodes() - append "gpu-1, gpu-2", and how many more there are */

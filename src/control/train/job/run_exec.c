@@ -171,6 +171,7 @@ static bool is_left_behind(struct watching *w, int pid)
     struct rendezvous_presence presence;
     enum rendezvous_state state = lost_say(w->run, false, &presence);
 
+    lost_tell_drained(w->run, &presence, &w->looks);
     if (!w->run->can_begin_again)
         return false;
     switch (state) {

@@ -250,6 +250,15 @@ static int routes_decode(struct node *n, struct fields *f)
     return 0;
 }
 
+/* Into @n->drained, which the caller releases also on failure. */
+static int drained_decode(struct node *n, struct fields *f)
+{
+    const char *text = fields_string(f, "drained", FIELDS_OPTIONAL, 1, NODE_DRAINED_MAX - 1);
+
+    n->drained = text ? strdup(text) : NULL;
+    return text && !n->drained ? -ENOMEM : 0;
+}
+
 /* {"bulk": "20Mbit"} */
 static void class_rates_decode(
     struct traffic_rates *rates, const json_t *json, enum object_mode mode, struct fields *f)
@@ -303,6 +312,8 @@ static int node_spec_decode(
     r = routes_decode(n, &f);
     if (r == 0)
         r = rates_decode(n, mode, &f);
+    if (r == 0)
+        r = drained_decode(n, &f);
     if (object_fields_end(&f, mode) != 0)
         return fields_end(&f);
     if (r == 0)
@@ -415,11 +426,12 @@ json_t *node_encode(const struct node *n)
 
     for (unsigned i = 0; i < n->n_labels; i++)
         fields_set(&labels, n->labels[i].key, json_string(n->labels[i].value));
-    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b, s:o*, s:o*, s:o*}", "publicKey",
+    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b, s:o*, s:o*, s:o*, s:s*}", "publicKey",
         x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
         "address6", ip_addr_format(&n->address6, a6), "labels", labels, "island", n->island,
         "ephemeral", (int)n->ephemeral, "relay", n->relay ? json_true() : NULL, "showDscp",
-        n->shows_dscp ? json_true() : NULL, "stock", n->stock ? json_true() : NULL);
+        n->shows_dscp ? json_true() : NULL, "stock", n->stock ? json_true() : NULL, "drained",
+        n->drained);
     if (n->hub)
         fields_set(&spec, "hub", hub_encode(n->hub));
     if (n->routes)
@@ -439,6 +451,7 @@ void node_deinit(struct node *n)
     free(n->fabric);
     free(n->notice);
     free(n->hostname);
+    free(n->drained);
     json_decref(n->status);
     *n = (struct node)NODE_NULL;
 }

@@ -188,6 +188,7 @@ static bool take_part(struct reports *s, const struct model_node *node,
         /* The hub remembers since when an edge is not direct any more, because an agent that has
          * just started does not know it. */
         b->fell_at = is_direct(a->path) ? at : a->fell_at;
+        b->path_at = before && a->path == b->path ? a->path_at : at;
         if (is_direct(b->path) || b->path == PATH_KIND_N || b->is_relay_better ||
             !wants_direct(node, part->peer))
             b->fell_at = 0;

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "health/machine.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
@@ -299,15 +300,17 @@ static json_t *encode_traffic(
 
 json_t *node_report_encode(struct node_report *nr, const struct node_report_facts *facts)
 {
+    int cpu = machine_cpu_percent(facts->counts);
     json_t *edges;
     json_t *body;
 
     if (nr->edges.begins || nr->is_old_hub)
         node_report_deinit(nr);
     edges = encode_edges(nr, facts);
-    body = json_pack("{s:o*, s:o*, s:o, s:o}", "traffic",
+    body = json_pack("{s:o*, s:o*, s:o, s:o, s:o*}", "traffic",
         encode_traffic(nr, facts, json_object_size(edges)), "node", encode_changes(nr, facts),
-        "applied", encode_applied(facts), "edges", edges);
+        "applied", encode_applied(facts), "edges", edges, "cpuPercent",
+        cpu >= 0 && !nr->is_old_hub ? json_integer(cpu) : NULL);
     if (!nr->is_old_hub)
         edge_report_sign(&nr->edges, body);
     return body;

@@ -358,7 +358,6 @@ static void end_node(struct row_maker *k, const struct top_answers *a, const jso
 static void add_node(struct top_model *m, const struct top_answers *a, const json_t *node)
 {
     const json_t *spec = json_object_get(node, "spec");
-    const json_t *status = json_object_get(node, "status");
     const char *name = text_of(json_object_get(node, "metadata"), "name", "?");
     bool is_there = json_is_true(json_object_get(node, "reachable"));
     bool is_stock = json_is_true(json_object_get(spec, "stock"));
@@ -375,7 +374,7 @@ static void add_node(struct top_model *m, const struct top_answers *a, const jso
     /* A machine without an agent may be switched off, and that is nobody's affair. */
     m->n_down += !is_there && !is_stock;
     end_node(&k, a, json_object_get(a->findings, "findings"), name, is_there,
-        number_of(status, "cpuPercent"), text_of(spec, "address4", ""));
+        number_of(node, "cpuPercent"), text_of(spec, "address4", ""));
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */

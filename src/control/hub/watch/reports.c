@@ -335,6 +335,8 @@ enum reports_result reports_take(
         is_other |= !node->reported->heard.has_reported;
         node->reported->heard.has_reported = true;
         node->reported->reported_at = node->reported->heard_here_at = wall_s;
+        node->reported->has_cpu = report->has_cpu;
+        node->reported->cpu_percent = report->cpu_percent;
     }
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);

@@ -54,7 +54,7 @@ static int option_kind(const struct option *o, const char *text, struct err *e)
 #define EVENTS   "events"
 #define FINDINGS "findings"
 
-/* Of edges: also those that nobody says anything of. A hub of an earlier version leaves them out. */
+/* Also edges of which nobody says anything; a hub of an earlier version leaves them out. */
 #define IDLE_TOO "?idle=1"
 
 /* An object's kind, or one of the lists. [const char *] */
@@ -145,7 +145,8 @@ static void add_loss(struct table *t, const json_t *row, size_t i)
     if (packets < 1 || lost > packets || json_is_true(json_object_get(said, "stale")))
         table_add(t, "-");
     else
-        table_add(t, lost > 0 && lost * 1000 < packets ? "%.3f %%" : "%.1f %%", lost * 100 / packets);
+        table_add(t, lost > 0 && lost * 1000 < packets ? "%.3f %%" : "%.1f %%",
+            lost * 100 / packets);
 }
 
 /* How long the edge has been in its state. */

@@ -1,7 +1,8 @@
 """weft top in a real terminal: keys, sizes, signals, and a hub that goes away.
 
-A server of the answers in test/corpus/top is in the place of a hub, and of an agent. The terminal is
-a pseudo-terminal whose session is led by a shell, so that it is as weft left it when weft has ended.
+A server of the answers in test/corpus/top is in the place of a hub, and of an agent. The terminal
+is a pseudo-terminal whose session is led by a shell, so that it is as weft left it when weft has
+ended.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from pathlib import Path
 import pytest
 
 SAMPLES = Path(__file__).parents[1] / "corpus" / "top"
-# All that is sent to a terminal beside text: a line, what is behind, the screen, the cursor, colours.
+# All that is sent beside text: a line, what is behind, the screen, the cursor, colours.
 SEQUENCE = re.compile(r"\x1b\[(?:(\d+);1H|K|2J|\?1049[hl]|\?25[hl]|(?:0|1|7|31|33)m)")
 DEADLINE = 30
 
 
-# ---- who is asked ---------------------------------------------------------------------------------
+# ---- who is asked -------------------------------------------------------------------------------
 
 def serve(path: str, sample: str) -> None:
     """Answers of a sample, for ever."""
@@ -99,7 +100,7 @@ def asked(tmp_path: Path) -> Iterator[Callable[[str], Asked]]:
         each.kill()
 
 
-# ---- the terminal ---------------------------------------------------------------------------------
+# ---- the terminal -------------------------------------------------------------------------------
 
 class Terminal:
     """A terminal with a shell that runs a script, in which "$@" is the program."""
@@ -217,7 +218,7 @@ def selected(shown: Terminal) -> str:
     return rows[0][0] if len(rows) == 1 and rows[0] else ""
 
 
-# ---- tests ----------------------------------------------------------------------------------------
+# ---- tests --------------------------------------------------------------------------------------
 
 def test_keys(weft: Path, asked, terminal) -> None:
     hub = asked("hub")

@@ -160,7 +160,8 @@ static void test_what_a_terminal_would_obey(void **state)
             for (unsigned i = 0; i < top_panes[pane].n_columns; i++)
                 for (const char *c = model.panes[pane].items[k].cells[i]; *c; c++)
                     assert_in_range(*c, ' ', '~');
-    assert_string_equal(model.title, "network a\\x1b[2J, hub x\\x1b[2J\\xc2\\x9b31m\\x7f\\x0d\\x0a\\x08?");
+    assert_string_equal(model.title,
+        "network a\\x1b[2J, hub x\\x1b[2J\\xc2\\x9b31m\\x7f\\x0d\\x0a\\x08?");
 }
 
 static void test_figures(void **state)

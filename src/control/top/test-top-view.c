@@ -187,8 +187,8 @@ static void test_filtering(void **state)
 static void test_another_model(void **state)
 {
     json_t *json = json_loads(
-        "{\"nodes\":{\"nodes\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"gpu-2\"}},"
-        "{\"metadata\":{\"name\":\"z\"}}]}}",
+        "{\"nodes\":{\"nodes\":[{\"metadata\":{\"name\":\"a\"}},"
+        "{\"metadata\":{\"name\":\"gpu-2\"}},{\"metadata\":{\"name\":\"z\"}}]}}",
         0, NULL);
 
     hit("j");

@@ -157,8 +157,8 @@ static size_t sum_of(const struct pane *p)
     return sum;
 }
 
-/* Two columns are for the mark. What has no place goes from the right, but for the first two; before
- * that names are cut. */
+/* Two columns are for the mark. Where there are too few, names are cut, and after that columns go
+ * from the right, but for the first two. */
 static void set_widths(struct pane *p, const struct top_model *m, size_t width)
 {
     unsigned last = top_panes[p->id].n_columns - 1;
@@ -347,8 +347,7 @@ static void add_foot(struct frame *f)
     else if (v->is_help || v->is_detail)
         (void)snprintf(text, sizeof(text), "esc: back   up, down: scroll");
     else if (v->filter[0] != '\0')
-        (void)snprintf(text, sizeof(text), "only rows with \"%s\"   esc: all rows   ?: help   q: end",
-            v->filter);
+        (void)snprintf(text, sizeof(text), "only rows with \"%s\"   esc: all rows   ?: help   q: end", v->filter);
     else
         (void)snprintf(text, sizeof(text),
             "up, down   tab: pane   enter: all about it   s: sort   /: filter   ?: help   q: end");
@@ -357,20 +356,20 @@ static void add_foot(struct frame *f)
 
 static const char help[] =
     "q             end\n"
-    "up, down      select a row; also k and j, and by pages, and to both ends: g and G\n"
-    "tab           the next pane; n: nodes, p: pairs, J: jobs, f: findings; also 1 to 4\n"
+    "up, down      select a row; also k and j, page up and page down, g and G\n"
+    "tab           the next pane; n: nodes, p: pairs, J: jobs, f: findings\n"
     "enter         all about the selected row; esc leads back\n"
-    "s             sort by the next column, which has a star then; behind the last one as it was\n"
+    "s             sort by the next column, which has a star then\n"
     "/             show only rows with a text; esc shows all again\n"
     "r             ask again now\n"
     "\n"
-    "Rates are bytes a second of WireGuard's messages. A hub knows them from what nodes tell it, each\n"
-    "minute, or each quarter of a minute where a job runs, so it takes two minutes until they are\n"
-    "there. An agent's are those of the last second.\n"
+    "Rates are bytes a second of WireGuard's messages. A hub knows them from what\n"
+    "nodes tell it each minute, or each quarter of one where a job runs, so it may\n"
+    "take two minutes until they are there. An agent's are of the last moment.\n"
     "\n"
-    "LOSS A>B is the share of what A sends that does not arrive at B, by the counters in WireGuard's\n"
-    "messages. RTT is that of the probes, or of the agent's own. USUAL is what the job moves in the\n"
-    "middle of its last hour. \"-\" is what nobody knows now: what is dead has no figure.\n";
+    "LOSS A>B is the share of what A sends that does not arrive at B. RTT is that\n"
+    "of the probes, or the agent's own. USUAL is what a job moves in the middle of\n"
+    "its last hour. \"-\" is what is not known now: what is dead has no figure.\n";
 
 /* Each column of the selected row, and all that is to be said of it. */
 static void add_detail(struct frame *f, const struct pane *p)

@@ -95,8 +95,8 @@ const char *top_format_rate(double v, char buf[static TOP_CELL_MAX])
     /* What would be rounded to four digits is of the next unit. */
     for (; v >= 999.5 && unit + 1 < sizeof(units) / sizeof(*units); unit++)
         v /= 1000;
-    (void)snprintf(
-        buf, TOP_CELL_MAX, unit > 0 && v < 99.95 ? "%.1f %s" : "%.0f %s", v < 1e9 ? v : 1e9, units[unit]);
+    (void)snprintf(buf, TOP_CELL_MAX, unit > 0 && v < 99.95 ? "%.1f %s" : "%.0f %s",
+        v < 1e9 ? v : 1e9, units[unit]);
     return buf;
 }
 

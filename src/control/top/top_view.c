@@ -173,7 +173,7 @@ size_t top_view_selected(const struct top_view *v, const struct top_model *m, en
     return place->index < n ? place->index : n - 1;
 }
 
-/* Select the row that is number @index among those that are shown; the last one, if it is beyond. */
+/* Select the row that is number @index among those that are shown, or the last one. */
 static void select_row(
     struct top_view *v, const struct top_model *m, const size_t *shown, size_t n, size_t index)
 {

@@ -21,7 +21,7 @@
 /* Signals that are read; what else a terminal makes has no default that would end a program. */
 static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT};
 
-/* A process that sends itself one of these has a fault, and ends without coming back to its loop. */
+/* Of a fault of the process itself, which ends without coming back to its loop. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 /* For the handlers of these, which are given nothing else: what the terminal was set to before, and

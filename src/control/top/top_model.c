@@ -400,14 +400,13 @@ static double loss_of(const json_t *part)
     return packets > 0 ? number_of(loss, "lost") / packets : NAN;
 }
 
-/* By the probe of either end; else as an agent measures its path. */
+/* By the probe of either end; else by the pings of either agent. */
 static double rtt_of(const json_t *edge)
 {
-    static const char *const owners[] = {"probe", "agent"};
-    static const char *const fields[] = {"tunnelRttMs", "rttMs"};
-
     for (size_t i = 0; i < 4; i++) {
-        double ms = number_of(part_of(edge, i % 2, owners[i / 2]), fields[i / 2]);
+        const json_t *part = part_of(edge, i % 2, i < 2 ? "probe" : "agent");
+        double ms = i < 2 ? number_of(part, "tunnelRttMs")
+                          : number_of(json_object_get(part, "rtt"), "p50Ms");
 
         if (!isnan(ms))
             return ms;

@@ -372,9 +372,10 @@ static void look_at_unsaid(struct edge_list *l, size_t i, size_t j, bool in_trou
     struct edge_pair pair = {{a, b}};
 
     l->n_looks++;
-    if (!a->spec.hub && !b->spec.hub &&
-        !bsearch(&pair, l->known.items, l->known.n, sizeof(pair), compare))
-        look_at(l, &pair, in_trouble);
+    if (a->spec.hub || b->spec.hub ||
+        (l->known.n > 0 && bsearch(&pair, l->known.items, l->known.n, sizeof(pair), compare)))
+        return;
+    look_at(l, &pair, in_trouble);
 }
 
 /* Is what would be said of its pairs old? */

@@ -10,9 +10,9 @@
 
 #include "base/text.h"
 
-/* Lines above the panes, and below them. */
-#define HEAD_LINES 2
+/* Lines below the panes, and for what is said of who is asked. */
 #define FOOT_LINES 1
+#define SAID_LINES 2
 
 /* Of a row's notes so many lines are shown below its pane, where there are so many lines in all. */
 #define NOTE_LINES     4
@@ -326,12 +326,11 @@ static void add_top(struct frame *f, const char *said)
         add_part(&line, "%s%c:%s %zu%s", is_active ? "[" : "", kind->key, kind->name,
             f->m->panes[i].n, is_active ? "]" : "");
     }
-    if (said[0] != '\0')
-        add_part(&line, "%s", said);
-    else if (f->m->n_left_out > 0)
+    if (f->m->n_left_out > 0)
         add_part(&line, "%zu pairs had no room", f->m->n_left_out);
     add_line(f, NULL, str_text(&line));
     str_deinit(&line);
+    add_text(f, said, 0, SAID_LINES);
 }
 
 /* The last line, whatever is above it. */

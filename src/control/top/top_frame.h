@@ -2,7 +2,8 @@
  * top_frame.h - a frame of `weft top`: lines of text for a terminal of some size.
  *
  *	network default, hub hub-1          5 up, 1 down   1 critical, 2 warning   12.3 MB/s
- *	NODES 6   PAIRS 15   JOBS 1   FINDINGS 3                     what is said of the hub
+ *	[n:NODES 6]   p:PAIRS 15   J:JOBS 1   f:FINDINGS 3
+ *	  what is to be said of the hub, if it does not answer
  *	  the pane that is looked at: a head, rows, and what is to be said of the selected one
  *	  where there is room, the findings, or all other panes
  *	keys, or the filter that is typed

@@ -44,6 +44,7 @@ static const struct option_subcommand commands[] = {
     {"status", cmd_status, "say how this node and its peers are"},
     {"doctor", cmd_doctor, "list what is wrong with this node, with what mends it"},
     {"health", cmd_health, "check this machine, and have one that fails get no new work"},
+    {"top", cmd_top, "watch nodes, pairs, jobs and findings in a terminal"},
     {"paths", cmd_paths, "show all that was tried to reach a peer"},
     {"islands", cmd_islands, "show which nodes share a fast fabric"},
     {"run", cmd_run, "run a training command over the overlay"},

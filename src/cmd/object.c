@@ -54,6 +54,9 @@ static int option_kind(const struct option *o, const char *text, struct err *e)
 #define EVENTS   "events"
 #define FINDINGS "findings"
 
+/* Also edges of which nobody says anything; a hub of an earlier version leaves them out. */
+#define IDLE_TOO "?idle=1"
+
 /* An object's kind, or one of the lists. [const char *] */
 static int option_what(const struct option *o, const char *text, struct err *e)
 {
@@ -131,6 +134,33 @@ static void add_end(struct table *t, const json_t *row, size_t i, const char *pa
         table_add(t, "%s, never", admin_field(said, NULL, "path"));
 }
 
+/* What is lost of what the other end of @i sends, by the counters of its agent. */
+static void add_loss(struct table *t, const json_t *row, size_t i)
+{
+    const json_t *said = part_of(row, i, "agent");
+    const json_t *loss = json_object_get(said, "lossIn");
+    double lost = (double)json_integer_value(json_object_get(loss, "lost"));
+    double packets = (double)json_integer_value(json_object_get(loss, "packets"));
+
+    if (packets < 1 || lost > packets || json_is_true(json_object_get(said, "stale")))
+        table_add(t, "-");
+    else
+        table_add(t, lost > 0 && lost * 1000 < packets ? "%.3f %%" : "%.1f %%",
+            lost * 100 / packets);
+}
+
+/* How long the edge has been in its state. */
+static void add_since(struct table *t, const json_t *row)
+{
+    const json_t *for_s = json_object_get(row, "forSeconds");
+    char span[32];
+
+    if (json_is_integer(for_s))
+        table_add(t, "%s", format_duration(json_integer_value(for_s) * NSEC_PER_SEC, span));
+    else
+        table_add(t, "-");
+}
+
 /* Releases it, too. */
 static void print_table(struct table *t)
 {
@@ -144,8 +174,8 @@ static void print_table(struct table *t)
 
 static void print_edges(const json_t *answer)
 {
-    static const char *const head[] = {
-        "EDGE", "STATE", "AGENT A", "AGENT B", "PROBE A>B", "PROBE B>A", "WHY"};
+    static const char *const head[] = {"EDGE", "STATE", "SINCE", "AGENT A", "AGENT B", "PROBE A>B",
+        "PROBE B>A", "LOSS A>B", "LOSS B>A", "WHY"};
     json_int_t left_out = json_integer_value(json_object_get(answer, "leftOut"));
     struct table t = {.n_columns = sizeof(head) / sizeof(*head)};
     const json_t *row;
@@ -156,10 +186,13 @@ static void print_edges(const json_t *answer)
     json_array_foreach(json_object_get(answer, "edges"), i, row) {
         table_add(&t, "%s", admin_field(row, NULL, "name"));
         table_add(&t, "%s", admin_field(row, NULL, "state"));
+        add_since(&t, row);
         for (size_t end = 0; end < 2; end++)
             add_end(&t, row, end, "agent");
         for (size_t end = 0; end < 2; end++)
             add_end(&t, row, end, "probe");
+        for (size_t end = 2; end-- > 0;)
+            add_loss(&t, row, end);
         table_add(&t, "%s", admin_field(row, NULL, "why"));
     }
     print_table(&t);
@@ -243,7 +276,8 @@ int cmd_get(int argc, char **argv)
                 "\"%s\" are all of them: no NAME goes with that, "
                 "but \"weft get MeshEdge NAME\" prints one",
                 arg.kind);
-        (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, arg.kind);
+        (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s%s", arg.network, arg.kind,
+            print == print_edges ? IDLE_TOO : "");
         return admin_show(&arg.target, get_usage.command, "GET", path, NULL, arg.json, print);
     }
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s%s%s", arg.network, arg.kind,
@@ -271,7 +305,7 @@ int cmd_edges(int argc, char **argv)
 
     if (options_parse(&edges_usage, argc, argv, &status))
         return status;
-    (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, EDGES);
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s%s", arg.network, EDGES, IDLE_TOO);
     return admin_show(&arg.target, edges_usage.command, "GET", path, NULL, arg.json, print_edges);
 }
 

@@ -123,6 +123,12 @@ def health(stage: Stage, text: str) -> None:
     assert re.search(r"^overlay  ok$", stage.type("gpu-1", text, check=False).out, re.M)
 
 
+@rule(r"weft top", on="node")
+def top(stage: Stage, text: str) -> None:
+    """Without a terminal it is printed once."""
+    assert re.search(r"^gpu-2 +up ", stage.type("gpu-1", text).out, re.M)
+
+
 @rule(r"weft paths gpu-2", on="node")
 def paths(stage: Stage, text: str) -> None:
     wait_for(lambda: "203.0.113.12" in stage.type("gpu-1", text).out, 20, "the way to gpu-2")

@@ -527,6 +527,7 @@ static void poll_report(struct agent *a, nsec_t now)
         .fault = a->pass.fault.text,
         .rates_why = a->reconcile.rates_why,
         .machine = a->copy.machine,
+        .counts = node_watch_look(a->watch, now),
         .metrics_port = metrics_port_overlay(&a->metrics),
         .findings = &a->findings,
         .now = now,

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "health/machine.h"
 #include "health/self.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/fields.h"
@@ -42,6 +43,7 @@ struct reported_edge {
     bool lacks_rate; /* the edge has a rate, and the engine does not keep it */
     bool is_alarm;
     bool is_relay_better; /* than the direct path that there was */
+    bool has_why;         /* there is something that explains why the path is no better one */
     enum path_kind kind;
     nsec_t handshake; /* monotonic; 0: none */
     struct loss_rate loss;
@@ -163,6 +165,7 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
     t.endpoint.scope = 0;
     if (ob)
         t.key = ob->key;
+    t.has_why = path->why[0] != '\0';
     t.loss = observation_loss(ob, facts->now);
     t.level = ob && ob->loss ? ob->loss->level : LOSS_LEVEL_NONE;
     *ret = t;
@@ -178,9 +181,22 @@ static bool is_same(const void *x, const void *y)
 
     return a->kind == b->kind && a->is_alarm == b->is_alarm &&
            a->is_relay_better == b->is_relay_better && a->is_refused == b->is_refused &&
-           a->lacks_rate == b->lacks_rate && a->handshake == b->handshake && a->level == b->level &&
+           a->lacks_rate == b->lacks_rate && a->has_why == b->has_why &&
+           a->handshake == b->handshake && a->level == b->level &&
            loss_rate_is_known(&a->loss) == loss_rate_is_known(&b->loss) &&
            endpoint_equal(&a->endpoint, &b->endpoint) && x25519_public_equal(&a->key, &b->key);
+}
+
+/* Why packets to the peer take no better path. It is said when something else is, since it may name
+ * figures that change all the time. */
+static void find_why(
+    const struct node_report_facts *facts, const char *peer, char ret[static EDGE_SAID_WHY_MAX + 1])
+{
+    const struct reach_peer *path = reach_find(facts->reach, peer);
+
+    (void)snprintf(
+        ret, EDGE_SAID_WHY_MAX + 1, "%.*s", EDGE_SAID_WHY_MAX, path ? path->why : "");
+    text_make_plain(ret, ' ');
 }
 
 /* The age is null where there was no handshake. */
@@ -189,6 +205,7 @@ static json_t *encode_edge(const void *edge, const void *ctx)
     const struct reported_edge *t = edge;
     const struct node_report_facts *facts = ctx;
     char lacks[EDGE_ERROR_MAX + 1];
+    char why[EDGE_SAID_WHY_MAX + 1] = "";
     const char *error = t->is_refused ? render_why_key : t->lacks_rate ? lacks : NULL;
     char endpoint[ENDPOINT_TEXT_MAX];
     char key[X25519_BASE64_MAX];
@@ -196,13 +213,16 @@ static json_t *encode_edge(const void *edge, const void *ctx)
 
     if (t->lacks_rate)
         (void)snprintf(lacks, sizeof(lacks), "its rate is not kept: %s", facts->rates_why);
-    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
+    /* A report of EDGES_MAX edges has room for one of both. */
+    if (!error && t->has_why)
+        find_why(facts, t->head.peer, why);
+    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
         "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
         "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
         t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "endpoint",
         endpoint_is_none(&t->endpoint) ? NULL : endpoint_format(&t->endpoint, endpoint),
         "publicKey", x25519_public_is_none(&t->key) ? NULL : x25519_public_format(&t->key, key),
-        "error", error);
+        "error", error, "why", why[0] != '\0' ? why : NULL);
 }
 
 void node_report_init(struct node_report *nr, uint64_t run)
@@ -334,6 +354,7 @@ static json_t *encode_traffic(
 
 json_t *node_report_encode(struct node_report *nr, const struct node_report_facts *facts)
 {
+    int cpu = machine_cpu_percent(facts->counts);
     json_t *edges;
     json_t *body;
 
@@ -342,9 +363,10 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
     json_decref(nr->found_reported);
     nr->found_reported = encode_findings(facts);
     edges = encode_edges(nr, facts);
-    body = json_pack("{s:o*, s:o*, s:o, s:O*, s:o}", "traffic",
+    body = json_pack("{s:o*, s:o*, s:o, s:O*, s:o, s:o*}", "traffic",
         encode_traffic(nr, facts, json_object_size(edges)), "node", encode_changes(nr, facts),
-        "applied", encode_applied(facts), "findings", nr->found_reported, "edges", edges);
+        "applied", encode_applied(facts), "findings", nr->found_reported, "edges", edges,
+        "cpuPercent", cpu >= 0 && !nr->is_old_hub ? json_integer(cpu) : NULL);
     if (!nr->is_old_hub)
         edge_report_sign(&nr->edges, body);
     return body;

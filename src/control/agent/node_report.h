@@ -20,6 +20,8 @@
 #include "health/finding.h"
 #include "monitor/edge_report.h"
 
+struct machine_watch;
+
 struct node_report {
     nsec_t sent_at;     /* time of the last report; 0: none, or one is due at once */
     bool edges_changed; /* since then: the path to a peer, which edges can be applied, or what is
@@ -49,6 +51,7 @@ struct node_report_facts {
     const char *hostname;               /* of this machine; NULL: not to be told */
     const struct findings *findings;    /* NULL: nothing is known to be wrong */
     const json_t *machine;              /* on which this agent runs; NULL: not to be told */
+    const struct machine_watch *counts; /* what its kernel counts; NULL: not read yet */
     uint16_t metrics_port;   /* where Prometheus asks, at the overlay address; 0: nowhere there */
     enum engine_kind engine; /* AUTO: none runs */
     uint64_t applied;        /* revision of the last pass that succeeded; 0: none did */

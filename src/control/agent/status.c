@@ -8,6 +8,7 @@
 #include "agent/paths/edge/path_driver.h"
 #include "agent/resolver.h"
 #include "base/traffic.h"
+#include "health/machine.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/node_status.h"
@@ -252,6 +253,7 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
     const struct agent *a = in->agent;
     const struct network *network = &in->render->snapshot->network;
     const struct fabric_report *fabric = node_fabric_report(a->fabric);
+    int cpu = machine_cpu_percent(node_watch_look(a->watch, in->now));
     json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:I}", "network",
         network->meta.name, "interface", a->reconcile.interface, "engine", in->engine, "engineWhy",
         a->reconcile.why, "fault", a->pass.fault.text, "retry", encode_retry(&a->pass, in->now),
@@ -261,6 +263,8 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
 
     if (fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(fabric));
+    if (cpu >= 0 && more)
+        (void)json_object_set_new(more, "cpuPercent", json_integer(cpu));
     if (a->resolver && more)
         (void)json_object_set_new(more, "dns", resolver_encode(a->resolver));
     return join(encode_node(self), more);

@@ -277,6 +277,22 @@ static void test_all_of_an_edge(void **state)
         "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":null,"
         "\"endpoint\":\"[fe80::7]:4000\",\"error\":\"its rate is not kept: no such scheduler\"}}");
     edges_are(&nr, w, text);
+    /* Why the path is no better one goes along, and what there is of it in 200 bytes. */
+    w->facts.rates_why = "";
+    w->observe.n = 1;
+    w->reached[0].kind = PATH_KIND_RELAY;
+    memset(w->reached[0].why, 'y', 250);
+    w->reached[0].why[250] = '\0';
+    w->reached[0].why[3] = '\033';
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"relay\",\"handshakeAgeSeconds\":0,\"endpoint\":\"[fe80::7]:4000\","
+        "\"publicKey\":\"%s\",\"why\":\"yyy %.196s\"}}",
+        key, w->reached[0].why + 4);
+    edges_are(&nr, w, text);
+    w->reached[0].why[0] = 'x';
+    edges_are(&nr, w, "{}");
+    w->reached[0].kind = PATH_KIND_DIRECT;
+    w->facts.rates_why = "no such scheduler";
     /* An older hub knows of none of that. */
     w->observe.n = 1;
     w->seen[0].handshake_at = 90 * SEC;

@@ -255,6 +255,32 @@ bool job_health_step(const struct job_health *h, uint64_t *ret_step, double *ret
     return true;
 }
 
+bool job_health_rate(
+    const struct job_health *h, nsec_t now, uint64_t *ret_rate, uint64_t *ret_usual)
+{
+    uint64_t rate = 0;
+    uint64_t usual = 0;
+    bool is_known = false;
+
+    for (size_t i = 0; h && i < h->n; i++) {
+        const struct health_node *node = h->nodes[i];
+        const struct period *p = &node->last[(node->n + JOB_KNOWN_KEPT - 1) % JOB_KNOWN_KEPT];
+
+        if (!job_known_is_there(node))
+            continue;
+        if (now - node->heard_at >= JOB_HEALTH_GONE)
+            return false;
+        is_known = true;
+        rate += job_known_rate(p->sent, p->ms);
+        usual += rate_memory_median(&node->usual);
+    }
+    if (!is_known)
+        return false;
+    *ret_rate = rate;
+    *ret_usual = usual;
+    return true;
+}
+
 json_t *job_health_encode(
     const struct job_health *h, const char *job, const struct findings *findings, int64_t at)
 {

@@ -89,6 +89,16 @@ void job_health_clear(struct job_health *h, const struct job_health_out *out);
  */
 bool job_health_step(const struct job_health *h, uint64_t *ret_step, double *ret_rate);
 
+/**
+ * job_health_rate() - what its nodes send each other; @h may be NULL
+ * @ret_rate:	bytes/s, in their last samples; set if true
+ * @ret_usual:	bytes/s, the median of the last hour or so; 0: not known; likewise
+ *
+ * Return: false: a node of it was not heard lately, or none has said anything.
+ */
+bool job_health_rate(
+    const struct job_health *h, nsec_t now, uint64_t *ret_rate, uint64_t *ret_usual);
+
 /** job_health_encode() - what is found of the job now, as finding_encode() gives it; an array, a
  * new reference. NULL: no memory. @h may be NULL. */
 json_t *job_health_encode(

@@ -145,6 +145,17 @@ static void look_at_kernel(const struct look *l)
             l->name, part, all, l->seconds, percent(part, all));
 }
 
+int machine_cpu_percent(const struct machine_watch *w)
+{
+    uint64_t all;
+    uint64_t idle;
+
+    if (!w || !growth(w, MACHINE_CPU_TICKS, &all) || !growth(w, MACHINE_CPU_IDLE, &idle) ||
+        all == 0 || idle > all)
+        return -1;
+    return (int)((double)(all - idle) * 100 / (double)all + 0.5);
+}
+
 static void look_at_cores(const struct look *l)
 {
     uint64_t all;

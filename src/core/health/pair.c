@@ -188,14 +188,16 @@ static void say_unreached(const struct pair_facts *f, unsigned i, char *ret)
 
 static void say_pathless(const struct pair_facts *f, unsigned i, char *ret)
 {
-    (void)snprintf(
-        ret, EDGE_WHY_MAX, "%.63s has no path to %.63s", name_of(f, i), name_of(f, 1 - i));
+    const char *why = f->ends[i].said->why;
+
+    (void)snprintf(ret, EDGE_WHY_MAX, "%.63s has no path to %.63s%s%.*s", name_of(f, i),
+        name_of(f, 1 - i), why ? ": " : "", EDGE_SAID_WHY_MAX, why ? why : "");
 }
 
 /* ---- the state ------------------------------------------------------------------------------- */
 
-/* The worse of what both ends say. */
-static enum edge_state path_state(const struct pair_facts *f)
+/* By the path that one end says. */
+static enum edge_state path_state_of(const struct pair_end *end)
 {
     static const enum edge_state of[] = {
         [PATH_KIND_NONE] = EDGE_STATE_NONE,
@@ -205,15 +207,26 @@ static enum edge_state path_state(const struct pair_facts *f)
         [PATH_KIND_STREAM] = EDGE_STATE_STREAM,
         [PATH_KIND_N] = EDGE_STATE_IDLE,
     };
-    enum edge_state worst = EDGE_STATE_IDLE;
 
-    for (unsigned i = 0; i < 2; i++) {
-        enum edge_state s = f->ends[i].said ? of[f->ends[i].said->path] : EDGE_STATE_IDLE;
+    return end->said ? of[end->said->path] : EDGE_STATE_IDLE;
+}
 
-        if (s < worst)
-            worst = s;
-    }
-    return worst;
+/* The worse of what both ends say, and in its words why it is no better. */
+static void set_path_state(const struct pair_facts *f, struct pair_verdict *ret)
+{
+    enum edge_state a = path_state_of(&f->ends[0]);
+    enum edge_state b = path_state_of(&f->ends[1]);
+
+    ret->state = a < b ? a : b;
+    if (ret->state == EDGE_STATE_IDLE)
+        (void)snprintf(ret->why, EDGE_WHY_MAX, "%s",
+            f->ends[0].has_agent || f->ends[1].has_agent
+                ? "the two have not spoken to each other yet"
+                : "neither of the two has an agent that says how it is");
+    for (unsigned i = 0; ret->why[0] == '\0' && i < 2; i++)
+        if (path_state_of(&f->ends[i]) == ret->state && f->ends[i].said->why)
+            (void)snprintf(ret->why, EDGE_WHY_MAX, "%.63s: %.*s", name_of(f, i),
+                EDGE_SAID_WHY_MAX, f->ends[i].said->why);
 }
 
 typedef void (*say_fn)(const struct pair_facts *f, unsigned i, char *ret);
@@ -240,7 +253,33 @@ static void set_state(const struct pair_facts *f, const struct signs *s, struct 
             rows[i].say(f, rows[i].at, ret->why);
             return;
         }
-    ret->state = path_state(f);
+    set_path_state(f, ret);
+}
+
+/* The earlier of the times that are known. */
+static int64_t earlier_of(int64_t a, int64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+int64_t pair_since(const struct pair_facts *f, enum edge_state state, int64_t at)
+{
+    int64_t since = 0;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct pair_end *end = &f->ends[i];
+
+        if (state == EDGE_STATE_SILENT && is_silent(f, i) && end->silent_for >= 0)
+            since = earlier_of(since, at - end->silent_for);
+        else if (state == EDGE_STATE_FELL && is_fallen(f, i))
+            since = earlier_of(since, end->said->fell_at);
+        else if (state == EDGE_STATE_UNREACHED && is_unreached(f, i))
+            since = earlier_of(since, end->probed_at > 1 ? end->probed_at : 0);
+        else if (state >= EDGE_STATE_NONE && state < EDGE_STATE_IDLE &&
+                 path_state_of(end) == state)
+            since = earlier_of(since, end->said->path_at);
+    }
+    return since;
 }
 
 /* ---- what is found --------------------------------------------------------------------------- */

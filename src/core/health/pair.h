@@ -75,7 +75,8 @@ struct pair_facts {
 
 struct pair_verdict {
     enum edge_state state;
-    char why[EDGE_WHY_MAX]; /* a clause that explains it; "" where there is nothing to explain */
+    char why[EDGE_WHY_MAX]; /* a clause that explains it, also why packets take no better path; ""
+                               where there is nothing to explain */
 
     bool is_found;           /* something is found: */
     enum finding_code code;  /* of the pair, or of one way */
@@ -86,3 +87,10 @@ struct pair_verdict {
 
 /** pair_assess() - how it is. */
 void pair_assess(const struct pair_facts *f, struct pair_verdict *ret);
+
+/**
+ * pair_since() - since when it is in that state, s since 1970; 0: not known
+ * @state:	as pair_assess() has it
+ * @at:		by which the ages in @f count, s since 1970
+ */
+int64_t pair_since(const struct pair_facts *f, enum edge_state state, int64_t at);

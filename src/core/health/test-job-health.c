@@ -323,6 +323,23 @@ static void test_who_is_in_the_kernel(void **state)
     check_only(FINDING_RANK_KERNEL, "train/a", "a is in the kernel 100 % of the time");
 }
 
+/* What it moves, beside what is usual; not known while a part of it is not heard. */
+static void test_what_it_moves(void **state)
+{
+    uint64_t rate = 0;
+    uint64_t usual = 0;
+
+    assert_false(job_health_rate(NULL, NSEC_PER_SEC, &rate, &usual));
+    assert_false(job_health_rate(w.health, w.now, &rate, &usual));
+    pass(10);
+    assert_true(job_health_rate(w.health, w.now, &rate, &usual));
+    assert_true(rate > 0);
+    assert_in_range(usual, rate - rate / 8, rate + rate / 8);
+    w.is_silent[A] = true;
+    pass(6);
+    assert_false(job_health_rate(w.health, w.now, &rate, &usual));
+}
+
 /* All compute, but its ranks say that they are in no collective, while the others' are. */
 static void test_who_is_in_no_collective(void **state)
 {
@@ -745,6 +762,7 @@ int main(void)
         TEST(test_who_waits_for_a_disk),
         TEST(test_who_gets_no_core),
         TEST(test_who_is_in_the_kernel),
+        TEST(test_what_it_moves),
         TEST(test_who_is_in_no_collective),
         TEST(test_all_compute),
         TEST(test_who_is_stopped),

@@ -152,6 +152,24 @@ static void test_cores(void **state)
     assert_string_equal(look(), "WEFT-CPU-003 ");
 }
 
+static void test_how_much_of_the_cores_is_used(void **state)
+{
+    assert_int_equal(machine_cpu_percent(NULL), -1);
+    assert_int_equal(machine_cpu_percent(&watch), -1);
+    (void)look();
+    assert_int_equal(machine_cpu_percent(&watch), 50);
+    now.at += 60 * NSEC_PER_SEC;
+    before = now;
+    now.counters[MACHINE_CPU_TICKS] += 1000;
+    now.counters[MACHINE_CPU_IDLE] += 996;
+    now.at += 60 * NSEC_PER_SEC;
+    (void)look();
+    assert_int_equal(machine_cpu_percent(&watch), 0);
+    now.has[MACHINE_CPU_IDLE] = false;
+    (void)look();
+    assert_int_equal(machine_cpu_percent(&watch), -1);
+}
+
 static void test_disk(void **state)
 {
     now.disk_free = GIB - 1;
@@ -218,6 +236,7 @@ int main(void)
         TEST(test_counter_that_was_set_back),
         TEST(test_tcp_sends_again),
         TEST(test_cores),
+        TEST(test_how_much_of_the_cores_is_used),
         TEST(test_disk),
         TEST(test_fabric),
         TEST(test_port_that_was_never_active),

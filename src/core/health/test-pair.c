@@ -21,6 +21,11 @@ static const struct edge_said failed = {.path = PATH_KIND_DIRECT, .error = (char
 static const struct edge_said lan = {.path = PATH_KIND_LAN};
 static const struct edge_said stream = {.path = PATH_KIND_STREAM};
 static const struct edge_said lost = {.path = PATH_KIND_N, .fell_at = 5};
+static const struct edge_said explained = {.path = PATH_KIND_RELAY, .why = (char *)"its NAT is"};
+static const struct edge_said cut = {.path = PATH_KIND_NONE, .why = (char *)"it is off"};
+
+#define QUIET "the two have not spoken to each other yet"
+
 static const struct edge_probed silent = {.tunnel = EDGE_REACH_SILENT};
 static const struct edge_probed heard = {
     .tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_REACHED};
@@ -37,9 +42,15 @@ static const struct {
     enum edge_state state;
     const char *why;
 } assessed[] = {
-    {.state = EDGE_STATE_IDLE, .applied = 1, .why = ""},
+    {.state = EDGE_STATE_IDLE, .applied = 1, .why = QUIET},
     {.said = {&direct, &relay}, .applied = 1, .state = EDGE_STATE_RELAY, .why = ""},
     {.said = {&direct, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
+    {.said = {&relay, &explained}, .applied = 1, .state = EDGE_STATE_RELAY, .why = "b: its NAT is"},
+    {.said = {&stream, &explained}, .applied = 1, .state = EDGE_STATE_STREAM, .why = ""},
+    {.said = {&cut, NULL},
+        .applied = 1,
+        .state = EDGE_STATE_NONE,
+        .why = "a has no path to b: it is off"},
     {.said = {&direct, &none}, .applied = 1, .state = EDGE_STATE_NONE, .why = "b has no path to a"},
     {.said = {&fell, NULL},
         .applied = 1,
@@ -72,7 +83,7 @@ static const struct {
         .state = EDGE_STATE_UNREACHED,
         .why = "b does not answer a through the tunnel, and by UDP at its underlay endpoint "
                "neither"},
-    {.silent_for = EDGE_SILENT_AFTER - 1, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
+    {.silent_for = EDGE_SILENT_AFTER - 1, .applied = 1, .state = EDGE_STATE_IDLE, .why = QUIET},
     {.said = {&direct, NULL},
         .silent_for = 90,
         .applied = 1,
@@ -82,7 +93,7 @@ static const struct {
     {.applied = 0,
         .state = EDGE_STATE_UNAPPLIED,
         .why = "the agent of a has never applied a snapshot"},
-    {.silent_for = -1, .is_stock = true, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
+    {.silent_for = -1, .is_stock = true, .applied = 1, .state = EDGE_STATE_IDLE, .why = QUIET},
     {.error = "no engine",
         .applied = 1,
         .silent_for = 500,
@@ -177,7 +188,7 @@ static void test_states_by_the_rest(void **state)
         {.tells_applied = true,
             .state = EDGE_STATE_UNAPPLIED,
             .why = "the agent of b has never applied a snapshot"},
-        {.silent_for = {0, EDGE_SILENT_AFTER - 1}, .state = EDGE_STATE_IDLE, .why = ""},
+        {.silent_for = {0, EDGE_SILENT_AFTER - 1}, .state = EDGE_STATE_IDLE, .why = QUIET},
         {.said = {&stream, &none}, .state = EDGE_STATE_NONE, .why = "b has no path to a"},
     };
 
@@ -388,9 +399,50 @@ static void test_a_silent_agent(void **state)
     expect(&f, "WEFT-PATH-001 -: b does not answer a through the tunnel");
 }
 
+/* Since when it is in its state, of what says so; what is old says nothing. */
+static void test_since_when(void **state)
+{
+    const struct edge_said relay_since = {.path = PATH_KIND_RELAY, .path_at = 700};
+    const struct edge_said relay_later = {.path = PATH_KIND_RELAY, .path_at = 800};
+    const struct edge_said direct_since = {.path = PATH_KIND_DIRECT, .path_at = 100};
+    const struct edge_said fell_since = {.path = PATH_KIND_RELAY, .path_at = 800, .fell_at = 900};
+    const struct {
+        const struct edge_said *said[2];
+        const struct edge_probed *probed;
+        int64_t probed_at;
+        int64_t silent_for;
+        int64_t since;
+    } cases[] = {
+        {.said = {&relay_later, &relay_since}, .since = 700},
+        {.said = {&direct_since, &relay_since}, .since = 700},
+        {.said = {&direct_since, &direct_since}, .since = 100},
+        {.said = {&relay, &relay_later}, .since = 800},
+        {.said = {&relay, &relay}, .since = 0},
+        {.said = {&fell_since, &relay_since}, .since = 900},
+        {.said = {&direct_since, NULL}, .probed = &silent, .probed_at = 950, .since = 950},
+        {.said = {&direct_since, NULL}, .probed = &silent, .probed_at = 1, .since = 0},
+        {.said = {&direct_since, NULL}, .silent_for = 90, .since = 910},
+        {.since = 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct pair_facts f =
+            facts_of(NULL, cases[i].said[0], cases[i].said[1], cases[i].probed, NULL);
+        struct pair_verdict v;
+
+        f.ends[0].probed_at = cases[i].probed_at;
+        f.ends[0].silent_for = cases[i].silent_for;
+        pair_assess(&f, &v);
+        if (pair_since(&f, v.state, 1000) != cases[i].since)
+            fail_msg("case %zu, %s: %lld", i, edge_state_names[v.state],
+                (long long)pair_since(&f, v.state, 1000));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_since_when),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_states_by_the_rest),
         cmocka_unit_test(test_what_is_found),

@@ -7,6 +7,7 @@
 #include "api/server/tls_front.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "health/node.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
@@ -244,6 +245,12 @@ static void add_endpoint(const struct model_node *node, const struct endpoint *s
     json_object_set_new(json, "inTls", json_boolean(is_by_stream));
 }
 
+/* Did its agent say lately how much its cores do? */
+static bool has_cpu(const struct reported_node *r)
+{
+    return r->has_cpu && !r->is_down && clock_wall_s() - r->reported_at < EDGE_SILENT_AFTER;
+}
+
 static void add_facts(struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
 {
     struct overlay_facts facts = {0};
@@ -266,6 +273,8 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
                 : NULL,
             "handshakeAgeSeconds",
             heard ? json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)) : NULL));
+    if (has_cpu(node->reported))
+        json_object_set_new(json, "cpuPercent", json_integer(node->reported->cpu_percent));
     if (known) {
         add_endpoint(node, &facts.endpoint, json);
         (void)json_object_update_new(

@@ -633,8 +633,11 @@ void handlers_objects_get(void *ctx, const struct request *rq, struct response *
 void handlers_edges(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const char *idle = request_query(rq, "idle");
 
-    if (net)
+    if (net && idle && strcmp(idle, "1") == 0)
+        response_json(rs, 200, edge_view_list_all(net, clock_wall_s()));
+    else if (net)
         response_json(rs, 200, edge_view_list(net, clock_wall_s()));
 }
 

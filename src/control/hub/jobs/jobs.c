@@ -637,8 +637,10 @@ const struct findings *jobs_findings(const struct jobs_service *s)
 }
 
 /* How it goes, as its nodes say. */
-static void add_health(json_t *json, const struct job *job)
+static void add_health(json_t *json, const struct job *job, nsec_t now)
 {
+    uint64_t bytes;
+    uint64_t usual;
     uint64_t step;
     double rate;
 
@@ -648,6 +650,12 @@ static void add_health(json_t *json, const struct job *job)
     if (job_health_step(job->health, &step, &rate)) {
         (void)json_object_set_new(json, "step", json_integer((json_int_t)step));
         (void)json_object_set_new(json, "stepsPerSecond", json_real(rate));
+    }
+    if (job_health_rate(job->health, now, &bytes, &usual)) {
+        (void)json_object_set_new(json, "bytesPerSecond", json_integer((json_int_t)bytes));
+        if (usual > 0)
+            (void)json_object_set_new(
+                json, "usualBytesPerSecond", json_integer((json_int_t)usual));
     }
 }
 
@@ -666,7 +674,7 @@ static void add_jobs(struct str *text, struct job_network *n)
         json = jobs_json(job, false);
         (void)json_object_set_new(json, "present",
             job_is_over(job, now) ? json_array() : job_members_present(&job->members, now));
-        add_health(json, job);
+        add_health(json, job, now);
         one = json_dumps(json, JSON_COMPACT);
         if (!one)
             continue;

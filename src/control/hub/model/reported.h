@@ -46,6 +46,8 @@ struct reported_node {
     int64_t reported_at;           /* when its agent's last one came, s since 1970; 0: none did */
     int64_t heard_here_at;         /* when it last reported to this hub, and not to another one
                                       only; s since 1970; 0: not since the start */
+    bool has_cpu;                  /* the next is said by that report */
+    uint16_t cpu_percent;          /* of its machine's cores */
     int64_t stored_at;             /* last_seen_at of its record in the store; 0: it has none */
     uint64_t stored_revision;      /* of that record; 0: it has none */
     bool is_unwritten;             /* another hub writes its record; this one has more */

@@ -520,6 +520,8 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
         fields_bool(&f, "ends", FIELDS_OPTIONAL, &rp.ends);
     }
     fields_int(&f, "everySeconds", FIELDS_OPTIONAL, 1, REQUEST_EVERY_MAX, &rp.every_seconds);
+    rp.has_cpu = fields_get(&f, "cpuPercent", FIELDS_OPTIONAL) != NULL;
+    fields_int(&f, "cpuPercent", FIELDS_OPTIONAL, 0, 100, &rp.cpu_percent);
     if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic || found))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
             node      ? "node"

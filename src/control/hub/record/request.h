@@ -194,6 +194,8 @@ struct report {
     bool has_applied;                  /* the agent says what it has applied: the next two */
     uint64_t applied;                  /* the revision; 0: none yet */
     char *error;                       /* owns; why its last pass failed; NULL: it did not */
+    bool has_cpu;           /* the next is said */
+    uint16_t cpu_percent;   /* of its machine's cores, in the last minute */
     uint32_t every_seconds; /* of a probe: a report comes at least so often; 0: it does not say */
     bool has_edges;         /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */

@@ -210,13 +210,12 @@ void edge_view_facts(const struct edge_pair *pair, int64_t wall_s, struct pair_f
 
 /* @asking: by a full relay the pair may be asked to go another way. */
 static void assess(const struct edge_pair *pair, const struct relay_lines_asking *asking,
-    int64_t wall_s, struct pair_verdict *ret)
+    int64_t wall_s, struct pair_facts *ret_facts, struct pair_verdict *ret)
 {
     const struct model_node *relay = relay_lines_asks(asking, pair->nodes[0], pair->nodes[1]);
-    struct pair_facts facts;
 
-    edge_view_facts(pair, wall_s, &facts);
-    pair_assess(&facts, ret);
+    edge_view_facts(pair, wall_s, ret_facts);
+    pair_assess(ret_facts, ret);
     if (relay && ret->why[0] == '\0')
         (void)snprintf(ret->why, sizeof(ret->why),
             "the line of %.63s is full, and has asked the pair to go another way", name_of(relay));
@@ -289,11 +288,12 @@ static json_t *status_of(
 {
     json_t *status = json_object();
     struct pair_verdict verdict;
+    struct pair_facts facts;
 
     for (unsigned i = 0; i < 2; i++)
         for (unsigned o = 0; o < EDGE_OWNER_N; o++)
             add_part(status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, wall_s);
-    assess(pair, asking, wall_s, &verdict);
+    assess(pair, asking, wall_s, &facts, &verdict);
     (void)json_object_set_new(status, "hub",
         json_pack("{s:s, s:s}", "state", edge_state_names[verdict.state], "why", verdict.why));
     return status;
@@ -331,44 +331,145 @@ json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
+/* A list in the making. */
+struct edge_list {
+    const struct model_network *net;
+    int64_t wall_s;
+    struct relay_lines_asking asking;
+    struct edge_pairs known; /* owns; of which something is known */
+    json_t *rows;            /* owns */
+    size_t counts[EDGE_STATE_N];
+    size_t n_looks; /* at pairs of which nobody says anything */
+};
+
+static bool is_full(const struct edge_list *l)
+{
+    return json_array_size(l->rows) >= EDGE_VIEW_LIST_MAX;
+}
+
+static bool is_trouble(enum edge_state state)
+{
+    return state > EDGE_STATE_OFF && state <= EDGE_STATE_NONE;
+}
+
+static json_t *make_row(const struct edge_list *l, const struct edge_pair *pair,
+    const struct pair_verdict *v, int64_t since)
+{
+    const char *a = name_of(pair->nodes[0]);
+    const char *b = name_of(pair->nodes[1]);
+    char name[OBJECT_NAME_MAX + 1];
+
+    return json_pack("{s:s, s:[s, s], s:s, s:s, s:o*, s:o*, s:b, s:o}", "name",
+        edge_name(a, b, name), "nodes", a, b, "state", edge_state_names[v->state], "why", v->why,
+        "since", since > 0 ? json_integer(since) : NULL, "forSeconds",
+        since > 0 ? json_integer(l->wall_s > since ? l->wall_s - since : 0) : NULL, "trouble",
+        (int)is_trouble(v->state), "status", status_of(pair, &l->asking, l->wall_s));
+}
+
+/* A row for the pair, if it is in trouble or not as @in_trouble says. */
+static void look_at(struct edge_list *l, const struct edge_pair *pair, bool in_trouble)
+{
+    struct pair_verdict verdict;
+    struct pair_facts facts;
+
+    assess(pair, &l->asking, l->wall_s, &facts, &verdict);
+    if (is_trouble(verdict.state) != in_trouble)
+        return;
+    l->counts[verdict.state]++;
+    if (!is_full(l))
+        (void)json_array_append_new(l->rows,
+            make_row(l, pair, &verdict, pair_since(&facts, verdict.state, l->wall_s)));
+}
+
+/* The pair of two nodes of which nobody says anything. Hubs speak to all, and are known. */
+static void look_at_unsaid(struct edge_list *l, size_t i, size_t j, bool in_trouble)
+{
+    const struct model_node *a = model_node_at(l->net, i < j ? i : j);
+    const struct model_node *b = model_node_at(l->net, i < j ? j : i);
+    struct edge_pair pair = {{a, b}};
+
+    l->n_looks++;
+    if (a->spec.hub || b->spec.hub ||
+        (l->known.n > 0 && bsearch(&pair, l->known.items, l->known.n, sizeof(pair), compare)))
+        return;
+    look_at(l, &pair, in_trouble);
+}
+
+/* Is what would be said of its pairs old? */
+static bool is_lost(const struct model_node *node, int64_t wall_s)
+{
+    return is_stale(node, EDGE_OWNER_AGENT, wall_s);
+}
+
+/* In trouble are those with a node that is not heard; of two such nodes the pair comes once. */
+static void add_unsaid(struct edge_list *l, bool in_trouble)
+{
+    size_t n = l->net->nodes.n;
+
+    l->n_looks = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (in_trouble && !is_lost(model_node_at(l->net, i), l->wall_s))
+            continue;
+        for (size_t j = in_trouble ? 0 : i + 1; j < n; j++) {
+            if (is_full(l) || l->n_looks >= 4 * EDGE_VIEW_LIST_MAX)
+                return;
+            if (j != i && (!in_trouble || j > i || !is_lost(model_node_at(l->net, j), l->wall_s)))
+                look_at_unsaid(l, i, j, in_trouble);
+        }
+    }
+}
+
+/* Pairs that the network has beside those that are known. */
+static size_t count_unsaid(const struct edge_list *l)
+{
+    size_t n = 0;
+    size_t n_known = 0;
+
+    for (size_t i = 0; i < l->net->nodes.n; i++)
+        n += !model_node_at(l->net, i)->spec.hub;
+    for (size_t i = 0; i < l->known.n; i++)
+        n_known += !l->known.items[i].nodes[0]->spec.hub && !l->known.items[i].nodes[1]->spec.hub;
+    return n * (n - (n > 0)) / 2 - n_known;
+}
+
+static json_t *list_encode(const struct edge_list *l, size_t n)
+{
+    json_t *by_state = json_object();
+
+    for (unsigned s = 0; s < EDGE_STATE_N; s++)
+        if (l->counts[s] > 0)
+            (void)json_object_set_new(
+                by_state, edge_state_names[s], json_integer((json_int_t)l->counts[s]));
+    return json_pack("{s:O, s:o, s:I}", "edges", l->rows, "counts", by_state, "leftOut",
+        (json_int_t)(n - json_array_size(l->rows)));
+}
+
+static json_t *list(const struct model_network *net, int64_t wall_s, bool and_unsaid)
+{
+    struct edge_list l = {.net = net, .wall_s = wall_s, .rows = json_array()};
+    json_t *ret = NULL;
+
+    relay_lines_asking(net, &l.asking);
+    if (l.rows && edge_pairs_known(&l.known, net, true) == 0) {
+        for (unsigned round = 0; round < 2; round++) {
+            for (size_t i = 0; i < l.known.n; i++)
+                look_at(&l, &l.known.items[i], round == 0);
+            if (and_unsaid)
+                add_unsaid(&l, round == 0);
+        }
+        ret = list_encode(&l, l.known.n + (and_unsaid ? count_unsaid(&l) : 0));
+    }
+    edge_pairs_deinit(&l.known);
+    json_decref(l.rows);
+    return ret;
+}
+
 json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
 {
-    struct edge_pairs pairs = EDGE_PAIRS_NULL;
-    struct relay_lines_asking asking;
-    size_t counts[EDGE_STATE_N] = {0};
-    json_t *by_state = json_object();
-    json_t *rows = json_array();
-    size_t n_left_out;
+    return list(net, wall_s, false);
+}
 
-    relay_lines_asking(net, &asking);
-    if (edge_pairs_known(&pairs, net, true) < 0)
-        rows = (json_decref(rows), NULL);
-    for (unsigned round = 0; rows && round < 2; round++)
-        for (size_t i = 0; i < pairs.n; i++) {
-            const struct edge_pair *pair = &pairs.items[i];
-            const char *a = name_of(pair->nodes[0]);
-            const char *b = name_of(pair->nodes[1]);
-            char name[OBJECT_NAME_MAX + 1];
-            struct pair_verdict verdict;
-            bool is_trouble;
-
-            assess(pair, &asking, wall_s, &verdict);
-            is_trouble =
-                verdict.state > EDGE_STATE_OFF && verdict.state <= EDGE_STATE_NONE;
-            counts[verdict.state] += round == 0;
-            if (is_trouble == (round == 0) && json_array_size(rows) < EDGE_VIEW_LIST_MAX)
-                (void)json_array_append_new(rows,
-                    json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name),
-                        "nodes", a, b, "state", edge_state_names[verdict.state], "why",
-                        verdict.why, "trouble", (int)is_trouble, "status",
-                        status_of(pair, &asking, wall_s)));
-        }
-    for (unsigned s = 0; s < EDGE_STATE_N; s++)
-        if (counts[s] > 0)
-            (void)json_object_set_new(
-                by_state, edge_state_names[s], json_integer((json_int_t)counts[s]));
-    n_left_out = pairs.n - json_array_size(rows);
-    edge_pairs_deinit(&pairs);
-    return json_pack(
-        "{s:o, s:o, s:I}", "edges", rows, "counts", by_state, "leftOut", (json_int_t)n_left_out);
+json_t *edge_view_list_all(const struct model_network *net, int64_t wall_s)
+{
+    return list(net, wall_s, true);
 }

@@ -57,10 +57,20 @@ json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s);
 json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s);
 
 /**
- * edge_view_list() - all of a network in rows: {"edges": [...], "counts": {...}, "leftOut": 0}
+ * edge_view_list() - all that are known of a network, in rows:
+ * {"edges": [...], "counts": {...}, "leftOut": 0}
  *
  * Edges in trouble come first; the others follow as far as there is room.
  *
  * Return: a new reference, NULL: no memory.
  */
 json_t *edge_view_list(const struct model_network *net, int64_t wall_s);
+
+/**
+ * edge_view_list_all() - the same with the pairs of which nobody says anything
+ *
+ * Those come last, but for pairs with a node that is not heard, which are in trouble. There are
+ * n * n / 2 of them, so no more are looked at than the list has room for, several times over; the
+ * rest is counted in "leftOut" alone.
+ */
+json_t *edge_view_list_all(const struct model_network *net, int64_t wall_s);

@@ -197,6 +197,7 @@ static bool take_part(struct reports *s, const struct model_node *node,
         /* The hub remembers since when an edge is not direct any more, because an agent that has
          * just started does not know it. */
         b->fell_at = is_direct(a->path) ? at : a->fell_at;
+        b->path_at = before && a->path == b->path ? a->path_at : at;
         if (is_direct(b->path) || b->path == PATH_KIND_N || b->is_relay_better ||
             !wants_direct(node, part->peer))
             b->fell_at = 0;
@@ -362,6 +363,8 @@ enum reports_result reports_take(
         is_other |= !node->reported->heard.has_reported;
         node->reported->heard.has_reported = true;
         node->reported->reported_at = node->reported->heard_here_at = wall_s;
+        node->reported->has_cpu = report->has_cpu;
+        node->reported->cpu_percent = report->cpu_percent;
     }
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);

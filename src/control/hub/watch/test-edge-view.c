@@ -17,6 +17,8 @@
 
 #define WALL 1800000000
 
+#define QUIET "the two have not spoken to each other yet"
+
 #define NAME_OF_63 "a23456789012345678901234567890123456789012345678901234567890123"
 
 static struct reports reports;
@@ -188,7 +190,7 @@ static void test_edges_as_objects(void **state)
         "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"auto\"},"
         "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}},"
         "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}},"
-        "\"hub\":{\"state\":\"idle\",\"why\":\"\"}}}");
+        "\"hub\":{\"state\":\"idle\",\"why\":\"" QUIET "\"}}}");
     audience_set_edge("relay");
     json = edge_view_object(&pair, WALL);
     expect_text(json,
@@ -196,7 +198,7 @@ static void test_edges_as_objects(void **state)
         "\"resourceVersion\":6},\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"relay\"},"
         "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}},"
         "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}},"
-        "\"hub\":{\"state\":\"idle\",\"why\":\"\"}}}");
+        "\"hub\":{\"state\":\"idle\",\"why\":\"" QUIET "\"}}}");
 }
 
 static void test_the_list(void **state)
@@ -207,12 +209,14 @@ static void test_the_list(void **state)
     say("c", "{'applied':{'revision':3},'edges':{'a':{'path':'none'}}}");
     expect_text(edge_view_list(audience_network(), WALL),
         "{\"edges\":[{\"name\":\"a--c\",\"nodes\":[\"a\",\"c\"],\"state\":\"no-path\","
-        "\"why\":\"a has no path to c\",\"trouble\":true,"
+        "\"why\":\"a has no path to c\",\"since\":1800000000,\"forSeconds\":0,"
+        "\"trouble\":true,"
         "\"status\":{\"agent/a\":{\"path\":\"none\",\"applied\":{\"revision\":3,"
         "\"engine\":\"\"}},\"agent/c\":{\"path\":\"none\",\"applied\":{\"revision\":3,"
         "\"engine\":\"\"}},\"hub\":{\"state\":\"no-path\",\"why\":\"a has no path to c\"}}},"
         "{\"name\":\"a--b\",\"nodes\":[\"a\",\"b\"],\"state\":\"direct\",\"why\":\"\","
-        "\"trouble\":false,\"status\":{\"agent/a\":{\"path\":\"direct\","
+        "\"since\":1800000000,\"forSeconds\":0,\"trouble\":false,"
+        "\"status\":{\"agent/a\":{\"path\":\"direct\","
         "\"handshakeAgeSeconds\":3,\"applied\":{\"revision\":3,\"engine\":\"\"}},"
         "\"agent/b\":{\"path\":\"direct\",\"handshakeAgeSeconds\":3,"
         "\"applied\":{\"revision\":3,\"engine\":\"\"}},\"hub\":{\"state\":\"direct\","
@@ -234,6 +238,41 @@ static void test_a_list_of_edges_that_are_off(void **state)
         "\"hub\":{\"state\":\"off\",\"why\":\"\"}}}],\"counts\":{\"off\":1},\"leftOut\":0}");
 }
 
+/* "NAME STATE; ..." of the list with the idle ones, and how many have no room. */
+static void expect_all(const char *expected)
+{
+    json_t *list = edge_view_list_all(audience_network(), WALL);
+    struct str s = STR_NULL;
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(list, "edges"), i, row)
+        str_addf(&s, "%s %s; ", json_string_value(json_object_get(row, "name")),
+            json_string_value(json_object_get(row, "state")));
+    str_addf(&s, "%d", (int)json_integer_value(json_object_get(list, "leftOut")));
+    assert_string_equal(str_text(&s), expected);
+    str_deinit(&s);
+    json_decref(list);
+}
+
+/* Pairs that nobody says anything of come last, or first where one of the two is not heard. */
+static void test_a_list_with_idle_edges(void **state)
+{
+    static const char *const all[] = {"a", "b", "c"};
+
+    expect_all("a--b never-applied; a--c never-applied; b--c never-applied; 0");
+    for (unsigned i = 0; i < 3; i++)
+        say(all[i], "{'applied':{'revision':1}}");
+    expect_all("a--b idle; a--c idle; b--c idle; 0");
+    say("b", "{'applied':{'revision':1},'edges':{'c':{'path':'lan','handshakeAgeSeconds':3}}}");
+    expect_all("b--c lan; a--b idle; a--c idle; 0");
+    audience_node("c")->reported->is_down = true;
+    expect_all("b--c agent-silent; a--c agent-silent; a--b idle; 0");
+    audience_node("a")->reported->is_down = true;
+    expect_all("b--c agent-silent; a--b agent-silent; a--c agent-silent; 0");
+    expect_pairs(true, " b--c ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_edges_as_objects, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_list, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_list_of_edges_that_are_off, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_list_with_idle_edges, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,8 +30,10 @@ _Static_assert(sizeof(reach_names) / sizeof(*reach_names) == EDGE_REACH_N, "a na
 
 static void free_part(struct edge_part *part, enum edge_owner owner)
 {
-    if (part && owner == EDGE_OWNER_AGENT && !part->is_gone)
+    if (part && owner == EDGE_OWNER_AGENT && !part->is_gone) {
         free(part->said.error);
+        free(part->said.why);
+    }
     free(part);
 }
 
@@ -166,6 +168,7 @@ static int decode_said(
     struct edge_said s = EDGE_SAID_NULL;
     uint64_t age = UINT64_MAX;
     const char *error;
+    const char *why;
     size_t path;
 
     /* A kind of path that this version does not know counts as not reported. */
@@ -183,11 +186,18 @@ static int decode_said(
     fields_bool(&f, "relayIsBetter", FIELDS_OPTIONAL, &s.is_relay_better);
     decode_loss(&f, &s.loss);
     fields_int(&f, "fellAt", FIELDS_OPTIONAL, 0, INT64_MAX, &s.fell_at);
+    fields_int(&f, "pathSince", FIELDS_OPTIONAL, 0, INT64_MAX, &s.path_at);
     error = fields_string(&f, "error", FIELDS_OPTIONAL, 1, EDGE_ERROR_MAX);
+    why = fields_string(&f, "why", FIELDS_OPTIONAL, 1, EDGE_SAID_WHY_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    if (error && !(s.error = strdup(error)))
+    s.error = error ? strdup(error) : NULL;
+    s.why = why ? strdup(why) : NULL;
+    if ((error && !s.error) || (why && !s.why)) {
+        free(s.error);
+        free(s.why);
         return err_set(e, -ENOMEM, "no memory for %s", where);
+    }
     *ret = s;
     return 0;
 }
@@ -208,13 +218,13 @@ static json_t *encode_said(const struct edge_said *s, int64_t at)
         age = json_null();
     else if (s->has_handshake)
         age = json_integer(at > s->handshake_at ? at - s->handshake_at : 0);
-    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:o*, s:o*, s:s*}", "path",
+    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*}", "path",
         s->path < PATH_KIND_N ? path_kind_names[s->path] : NULL, "handshakeAgeSeconds", age,
         "endpoint", encode_endpoint(&s->endpoint), "publicKey",
         x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key), "alarm",
         s->is_alarm ? json_true() : NULL, "relayIsBetter",
         s->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&s->loss), "fellAt",
-        s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error);
+        s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error, "why", s->why);
 }
 
 static uint32_t decode_rtt(struct fields *f, const char *name)
@@ -319,6 +329,19 @@ json_t *edge_part_encode(const struct edge_part *part, enum edge_owner owner, in
                                      : edge_probed_encode(&part->probed);
 }
 
+/* As it is stored: why a path is no better one is said again, and since when it is there is not. */
+static json_t *encode_stored(const struct edge_part *part, enum edge_owner owner, int64_t at)
+{
+    json_t *json = edge_part_encode(part, owner, at);
+
+    if (owner == EDGE_OWNER_AGENT && !part->is_gone) {
+        (void)json_object_del(json, "why");
+        if (part->said.path_at > 0)
+            (void)json_object_set_new(json, "pathSince", json_integer(part->said.path_at));
+    }
+    return json;
+}
+
 json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
 {
     json_t *json = json_object();
@@ -336,7 +359,7 @@ json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
 
             if (is_trouble != (round == 0))
                 continue;
-            said = edge_part_encode(part, p->owner, at);
+            said = encode_stored(part, p->owner, at);
             need = strlen(part->peer) + sizeof("\"\":,") + json_dumpb(said, NULL, 0, JSON_COMPACT);
             if (said && need > left) {
                 json_decref(said);

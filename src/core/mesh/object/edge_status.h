@@ -24,6 +24,9 @@
 /** Longest sentence in which an agent says what failed, bytes. */
 #define EDGE_ERROR_MAX 300
 
+/** Longest clause in which an agent says why packets take no better path, bytes. */
+#define EDGE_SAID_WHY_MAX 200
+
 /** Who writes a part. */
 enum edge_owner {
     EDGE_OWNER_AGENT,
@@ -39,7 +42,10 @@ struct edge_said {
     int64_t handshake_at; /* time of the last handshake, s since 1970; 0: there was none */
     int64_t fell_at;      /* when its direct path was lost, s since 1970; 0: it was not lost, or is
                              direct again */
+    int64_t path_at;      /* since when @path is what it is, by the hub's clock, s since 1970; 0: not
+                             known */
     char *error;          /* owns; why the agent cannot apply this edge; NULL: it can */
+    char *why;            /* owns; why @path is no better one, a clause; NULL: not reported */
     struct endpoint endpoint; /* where the agent sends to; none: not reported */
     struct x25519_public key; /* the peer's key as applied; none: not reported */
     struct loss_rate loss;    /* of what the peer sends to the agent's node; as it was reported, and

@@ -37,7 +37,7 @@ struct cluster_writer {
     struct worker *worker; /* owns; NULL: it did not start */
 
     /* The owner's. */
-    nsec_t told_at;    /* monotonic; 0: never */
+    nsec_t last_tell_at; /* monotonic; 0: never */
     struct err fault;  /* code 0: none */
     nsec_t fault_from; /* monotonic */
 
@@ -195,8 +195,8 @@ struct cluster_writer *cluster_writer_free(struct cluster_writer *cw)
 
 bool cluster_writer_is_due(const struct cluster_writer *cw, size_t n, nsec_t now)
 {
-    return cw->told_at == 0 ||
-           now - cw->told_at >= nsec_max(TELL_EVERY, (nsec_t)n * TELL_EACH);
+    return cw->last_tell_at == 0 ||
+           now - cw->last_tell_at >= nsec_max(TELL_EVERY, (nsec_t)n * TELL_EACH);
 }
 
 void cluster_writer_tell(struct cluster_writer *cw, json_t *parts, json_t *asked_for,
@@ -204,7 +204,7 @@ void cluster_writer_tell(struct cluster_writer *cw, json_t *parts, json_t *asked
 {
     struct telling *t = calloc(1, sizeof(*t));
 
-    cw->told_at = now;
+    cw->last_tell_at = now;
     if (!t) {
         json_decref(parts);
         json_decref(asked_for);

@@ -41,7 +41,7 @@ struct cluster_writer_self {
 int cluster_writer_new(struct cluster_writer **ret, const char *where,
     const struct cluster_writer_self *self, struct err *e);
 
-/** cluster_writer_free() - end the thread; waits for a request, two seconds at most. NULL is fine.
+/** cluster_writer_free() - end the thread; waits for a request, five seconds at most. NULL is fine.
  */
 struct cluster_writer *cluster_writer_free(struct cluster_writer *cw);
 

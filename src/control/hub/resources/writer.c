@@ -361,7 +361,7 @@ static void remove_resource(struct writer *w, struct projection_item *item, bool
 
 /* Parts that their writers write themselves, and that do not count: say why, and let the loop tell
  * what the hub has in their place. */
-static void tell_off(struct writer *w, struct projection_item *item)
+static void tell_set_aside(struct writer *w, struct projection_item *item)
 {
     const struct own_parts *own = &item->seen.own_parts;
     char why[OWN_PART_WHY_MAX];
@@ -385,7 +385,7 @@ static void write_status(struct writer *w, struct projection_item *item)
     int r = 0;
 
     if (item->is_to_tell)
-        tell_off(w, item);
+        tell_set_aside(w, item);
     n = projection_parts(parts, item, resource_api_time(wall, false));
     for (size_t i = 0; i < n; i++) {
         if (r == 0) {

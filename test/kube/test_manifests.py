@@ -253,7 +253,8 @@ VALUES = {"one-hub": {}, "pod-cidrs": {"agent": {"masquerade": False}},
 REFUSED = [{"hub": {"replicas": 2}}, {"hub": {"store": "etcd"}}, {"agent": {"from": "cluster"}},
            {"agent": {"engine": "fast"}}, {"agent": {"masquerade": "no"}},
            {"image": {"tag": "a b"}}, {"hub": {"storage": "1G"}},
-           {"probe": {"period": "often"}}, {"relay": {}}]
+           {"probe": {"period": "often"}}, {"relay": {}}, {"edges": {"writers": "nodes"}},
+           {"hub": {"store": "cluster"}, "edges": {"writers": "people"}}]
 
 
 def values_with(changes: dict) -> dict:
@@ -291,7 +292,8 @@ OTHERS = {
              "probe.period": ("77s", "'77s'")},
     "cluster": {"hub.store": ("cluster", "kubernetes:"), "hub.replicas": (5, "'replicas': 5"),
                 "hub.domain": ("hubs.test", "hubs.test"),
-                "agent.from": ("cluster", "'--from', 'kubernetes:'")},
+                "agent.from": ("cluster", "'--from', 'kubernetes:'"),
+                "edges.writers": ("nodes", "'--edges-to', 'kubernetes:'")},
 }
 
 
@@ -328,6 +330,15 @@ def test_the_chart_makes_the_same(items: list[dict], overlay: str, tmp_path: Pat
     for item in made:
         item["metadata"]["namespace"] = "weft"
     assert len(made) == len(items) - 1
+    assert {identity(item): item for item in made} == \
+        {identity(item): item for item in items if item["kind"] != "Namespace"}
+
+
+def test_the_chart_makes_the_same_writers(tmp_path: Path) -> None:
+    made = render(tmp_path, VALUES["agents-from-cluster"] | {"edges": {"writers": "nodes"}})
+    for item in made:
+        item["metadata"]["namespace"] = "weft"
+    items = resolve("overlays/agents-from-cluster", "edge-writers")
     assert {identity(item): item for item in made} == \
         {identity(item): item for item in items if item["kind"] != "Namespace"}
 

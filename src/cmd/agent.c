@@ -60,7 +60,7 @@ static struct {
 
 static int option_cluster(const struct option *o, const char *text, struct err *e)
 {
-    return kube_access_parse(o->field, text, e);
+    return kube_access_parse(o->field, o->name, text, e);
 }
 
 static int option_metrics(const struct option *o, const char *text, struct err *e)
@@ -75,6 +75,9 @@ static const struct option options[] = {
         "where weft status and weft leave find it"},
     {"--from", "URL", option_cluster, &arg.config.cluster, NULL,
         "kubernetes: - the cluster whose resources say who is in the network, instead of the hub"},
+    {"--edges-to", "URL", option_cluster, &arg.config.edges_to, NULL,
+        "kubernetes: - the cluster to whose MeshEdges the agent writes its own parts itself, and "
+        "not the hub"},
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
     {"--no-gpus", NULL, option_flag, &arg.no_gpus, NULL,

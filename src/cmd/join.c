@@ -48,6 +48,7 @@ static struct {
     bool no_start;
     bool foreground;
     const char *from;
+    const char *edges_to;
     const char *metrics;
     bool no_hosts;
     bool no_dns;
@@ -83,7 +84,7 @@ static int option_accept(const struct option *o, const char *text, struct err *e
 static int option_from(const struct option *o, const char *text, struct err *e)
 {
     const char *where;
-    int r = kube_access_parse(&where, text, e);
+    int r = kube_access_parse(&where, o->name, text, e);
 
     return r == 0 ? option_text(o, text, e) : r;
 }
@@ -138,6 +139,9 @@ static const struct option options[] = {
     {"--from", "URL", option_from, &arg.from, NULL,
         "with --foreground: kubernetes: - the cluster whose resources say who is in the network, "
         "instead of the hub"},
+    {"--edges-to", "URL", option_from, &arg.edges_to, NULL,
+        "with --foreground: kubernetes: - the cluster to whose MeshEdges the agent writes its own "
+        "parts itself, and not the hub"},
     {"--metrics", "ADDRESS[:PORT]", option_metrics, &arg.metrics, NULL,
         "with --foreground: where the agent answers Prometheus, as weft agent has it"},
     {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
@@ -355,12 +359,16 @@ static int take_options(struct join_options *opt, struct label **labels,
 static int become_agent(void)
 {
     char self[PATH_MAX];
-    const char *argv[11] = {"weft", "agent", "--state", arg.state_dir, "--socket", arg.socket};
+    const char *argv[13] = {"weft", "agent", "--state", arg.state_dir, "--socket", arg.socket};
     size_t n = 6;
 
     if (arg.from) {
         argv[n++] = "--from";
         argv[n++] = arg.from;
+    }
+    if (arg.edges_to) {
+        argv[n++] = "--edges-to";
+        argv[n++] = arg.edges_to;
     }
     if (arg.metrics) {
         argv[n++] = "--metrics";
@@ -446,6 +454,9 @@ int cmd_join(int argc, char **argv)
         status = cmd_refuse("join", "--no-start and --foreground exclude each other");
     else if (arg.from && !arg.foreground)
         status = cmd_refuse("join", "--from is for the agent: give it to weft agent, or add "
+                                    "--foreground");
+    else if (arg.edges_to && !arg.foreground)
+        status = cmd_refuse("join", "--edges-to is for the agent: give it to weft agent, or add "
                                     "--foreground");
     else if (arg.metrics && !arg.foreground)
         status = cmd_refuse("join", "--metrics is for the agent: give it to weft agent, or add "

@@ -13,14 +13,17 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "agent/cluster/cluster_writer.h"
 #include "agent/node_metrics.h"
 #include "agent/probe_link.h"
 #include "agent/state/state.h"
 #include "api/server/server.h"
+#include "backends/kubernetes/kube_client.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "base/text.h"
 #include "cmd/admin.h"
+#include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
@@ -61,6 +64,7 @@ static struct {
     bool once;
     bool json;
     bool report;
+    const char *edges_to; /* what follows "kubernetes:"; NULL: not given */
 } arg;
 
 /* What has a slash is a file. Without one, what has a colon is an address, and what is none is a
@@ -75,6 +79,11 @@ static int option_metrics(const struct option *o, const char *text, struct err *
     return option_text(o, text, e);
 }
 
+static int option_edges_to(const struct option *o, const char *text, struct err *e)
+{
+    return kube_access_parse(o->field, o->name, text, e);
+}
+
 static const struct option options[] = {
     {"--once", NULL, option_flag, &arg.once, NULL,
         "ping for some seconds, print what was found, and end"},
@@ -82,6 +91,9 @@ static const struct option options[] = {
         "print JSON; without --once an object for each change, on a line of its own"},
     {"--report", NULL, option_flag, &arg.report, NULL,
         "tell the hub what is found, for weft get edges; and ask members by UDP, too"},
+    {"--edges-to", "URL", option_edges_to, &arg.edges_to, NULL,
+        "with --report: kubernetes: - the cluster to whose MeshEdges the probe writes its own "
+        "parts itself, and not the hub"},
     {"--period", "DURATION", option_duration, &arg.period, "1s", "how often each member is pinged",
         .min = NSEC_PER_SEC, .max = 3600 * NSEC_PER_SEC},
     {"--nodes", "NAMES", option_text, &arg.nodes, NULL,
@@ -121,6 +133,8 @@ struct probe {
     struct probe_link *link;  /* owns; NULL: without it */
     struct x25519_public key; /* with @link: of the node as which the hub is told */
     nsec_t compared_at;       /* monotonic; when it was looked what differs from what the hub has */
+    struct cluster_writer *edge_parts; /* owns; NULL: without --edges-to */
+    json_t *asked_for;                 /* owns; with it: of whom a MeshEdge says something */
     struct log_limit limit;
 
     /* With --metrics ADDRESS. */
@@ -236,9 +250,25 @@ static int follow_join(struct probe *p, const struct state *now, struct err *e)
     }
     log_info("this machine has joined anew: the hub is told as %s", st.snapshot.self);
     p->link = probe_link_free(p->link);
+    p->edge_parts = cluster_writer_free(p->edge_parts);
     probe_report_deinit(&p->report);
     underlay_monitor_close(&p->underlay);
     return begin_link(p, &st, e);
+}
+
+/* Those of the members' edges of which a MeshEdge says something: the cluster has them. */
+static void note_asked_for(struct probe *p, const struct snapshot *s)
+{
+    json_t *asked_for = json_object();
+
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const char *name = s->nodes.items[i]->meta.name;
+
+        if (strcmp(name, s->self) != 0 && snapshot_find_edge(s, s->self, name))
+            (void)json_object_set_new(asked_for, name, json_true());
+    }
+    json_decref(p->asked_for);
+    p->asked_for = asked_for;
 }
 
 /* The members are in the last snapshot that the agent has kept, or, before it has kept one, in the
@@ -269,6 +299,8 @@ static int read_members(struct probe *p, struct err *e)
         r = set_underlay(p, s, e);
     if (r < 0)
         return r;
+    if (arg.edges_to)
+        note_asked_for(p, s);
     (void)snprintf(p->self, sizeof(p->self), "%s", s->self);
     members = list_members(s, &n);
     if (!members)
@@ -465,6 +497,42 @@ static void take_answer(struct probe *p, nsec_t now)
     probe_report_on_result(&p->report, result, rng_u32(&p->rng), now);
 }
 
+/* This node's parts of its edges, where the probe writes them itself. */
+static void tell_cluster(struct probe *p, nsec_t now)
+{
+    _cleanup_(freep) struct probe_edge *edges = NULL;
+    json_t *parts;
+    nsec_t since;
+    size_t n;
+
+    if (!p->edge_parts)
+        return;
+    /* Logs what has changed. */
+    (void)cluster_writer_fault(p->edge_parts, &since);
+    if (!cluster_writer_is_due(p->edge_parts, p->monitor.n, now))
+        return;
+    edges = list_edges(p, &n, now);
+    parts = edges ? json_object() : NULL;
+    for (size_t i = 0; parts && i < n; i++)
+        (void)json_object_set_new(
+            parts, edges[i].head.peer, edge_probed_encode(&edges[i].probed));
+    if (parts)
+        cluster_writer_tell(
+            p->edge_parts, parts, json_deep_copy(p->asked_for), p->monitor.n + 1, now);
+}
+
+/* It starts a thread, so privileges have to be dropped by then. Once more when the machine has
+ * joined anew. */
+static int open_edge_parts(struct probe *p, struct err *e)
+{
+    const struct cluster_writer_self self = {
+        .network = p->network, .node = p->self, .owner = EDGE_OWNER_PROBE};
+
+    return arg.edges_to && !p->edge_parts
+               ? cluster_writer_new(&p->edge_parts, arg.edges_to, &self, e)
+               : 0;
+}
+
 static void report(struct probe *p, nsec_t now)
 {
     _cleanup_(freep) struct probe_edge *edges = NULL;
@@ -564,6 +632,7 @@ static int keep_watching(struct probe *p)
         if (p->link) {
             underlay_monitor_run(&p->underlay, now);
             report(p, now);
+            tell_cluster(p, now);
         }
         if (now - p->read_at < REREAD_PERIOD)
             continue;
@@ -572,6 +641,8 @@ static int keep_watching(struct probe *p)
         if (write_metrics(p, &e) < 0)
             log_warning("%s", err_text(&e));
         r = read_members(p, &e);
+        if (r == 0)
+            r = open_edge_parts(p, &e);
         if (r < 0)
             return cmd_fail(usage.command, "%s", err_text(&e));
         /* It has left, and may join anew. */
@@ -592,9 +663,13 @@ static int drop_privileges(struct err *e)
         .user = arg.user,
         .capabilities = arg.report ? SANDBOX_CAP(CAP_NET_RAW) : 0};
     char node[PATH_MAX];
+    _cleanup_(kube_config_deinit) struct kube_config kube = KUBE_CONFIG_NULL;
     char snapshot[PATH_MAX];
     char folder[PATH_MAX];
+    char token[PATH_MAX];
 
+    if (arg.edges_to && kube_access_add(&p, &kube, arg.edges_to, token, e) != 0)
+        return -EINVAL;
     (void)snprintf(node, sizeof(node), "%.*s/node.json", STATE_DIR_MAX, arg.state_dir);
     (void)snprintf(snapshot, sizeof(snapshot), "%.*s/snapshot.json", STATE_DIR_MAX, arg.state_dir);
     privileges_add(&p, arg.state_dir, PRIVILEGES_READ);
@@ -622,6 +697,8 @@ int cmd_probe(int argc, char **argv)
     if (arg.listen.tls_dir && arg.listen.at.port == 0)
         return cmd_refuse(usage.command,
             "--metrics-tls says how --metrics ADDRESS answers, and no address is given");
+    if (arg.edges_to && !arg.report)
+        return cmd_refuse(usage.command, "--edges-to needs --report: it writes what is reported");
     if (arg.once && arg.listen.at.port != 0)
         return cmd_refuse(usage.command,
             "--once ends before Prometheus asks: --metrics takes a file then, or leave --once out");
@@ -642,6 +719,8 @@ int cmd_probe(int argc, char **argv)
     if (r == 0)
         r = drop_privileges(&e);
     if (r == 0)
+        r = open_edge_parts(&p, &e);
+    if (r == 0)
         r = write_metrics(&p, &e);
     if (r != 0)
         status = cmd_fail(usage.command, "%s", err_text(&e));
@@ -649,6 +728,8 @@ int cmd_probe(int argc, char **argv)
         status = arg.once ? watch_once(&p) : keep_watching(&p);
     close_server(&p);
     p.link = probe_link_free(p.link);
+    p.edge_parts = cluster_writer_free(p.edge_parts);
+    json_decref(p.asked_for);
     probe_report_deinit(&p.report);
     underlay_monitor_close(&p.underlay);
     ping_monitor_close(&p.monitor);

@@ -9,6 +9,7 @@
 #include "agent/agent_core.h"
 #include "agent/cluster/cluster_resource.h"
 #include "agent/cluster/cluster_watch.h"
+#include "agent/cluster/cluster_writer.h"
 #include "agent/node_jobs.h"
 #include "agent/node_keepalive.h"
 #include "agent/node_machine.h"
@@ -445,6 +446,17 @@ static int open_cluster(struct agent *a, struct err *e)
     return cluster_watch_new(&a->cluster, &a->loop, a->config->cluster, &self, &listener, e);
 }
 
+static int open_edge_parts(struct agent *a, struct err *e)
+{
+    const struct cluster_writer_self self = {.network = a->state.snapshot.network.meta.name,
+        .node = a->state.snapshot.self,
+        .owner = EDGE_OWNER_AGENT};
+
+    return a->config->edges_to
+               ? cluster_writer_new(&a->edge_parts, a->config->edges_to, &self, e)
+               : 0;
+}
+
 /* Does all that can fail, before anything of the machine is changed. */
 static int open_parts(struct life *l, struct err *e)
 {
@@ -474,6 +486,8 @@ static int open_parts(struct life *l, struct err *e)
     }
     if (r == 0)
         r = open_cluster(a, e);
+    if (r == 0)
+        r = open_edge_parts(a, e);
     if (r == 0)
         r = agent_api_open(&l->server, a, e);
     if (r < 0)
@@ -528,6 +542,7 @@ static void stop(struct life *l)
     if (l->server)
         server_stop(l->server);
     a->cluster = cluster_watch_free(a->cluster);
+    a->edge_parts = cluster_writer_free(a->edge_parts);
     hub_set_stop(&a->hubs);
     a->fabric = node_fabric_free(a->fabric);
     a->watch = node_watch_free(a->watch);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/cluster/cluster_writer.h"
 #include "agent/hublink/hub_choice.h"
 #include "agent/hublink/hub_transport_io.h"
 #include "agent/node_findings.h"
@@ -510,6 +511,19 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
         node_report_on_result(&hub->report, EDGE_REPORT_LOST);
 }
 
+/* This node's parts of its edges, where the agent writes them itself. */
+static void tell_cluster(struct agent *a, const struct node_report_facts *facts)
+{
+    json_t *asked_for;
+    json_t *parts;
+
+    if (!a->edge_parts || !cluster_writer_is_due(a->edge_parts, a->reach.n, facts->now))
+        return;
+    parts = node_report_parts(facts, &asked_for);
+    if (parts)
+        cluster_writer_tell(a->edge_parts, parts, asked_for, a->snapshot.nodes.n, facts->now);
+}
+
 static void poll_report(struct agent *a, nsec_t now)
 {
     const struct engine *engine = a->reconcile.engine;
@@ -537,6 +551,7 @@ static void poll_report(struct agent *a, nsec_t now)
         facts.hostname = host;
     for (unsigned i = 0; i < a->hubs.n; i++)
         report_to(a, a->hubs.items[i], &facts);
+    tell_cluster(a, &facts);
 }
 
 /* Counts what has moved since the last poll. */

@@ -42,6 +42,7 @@
 #include "net/tun/offload.h"
 #include "os/log.h"
 
+struct cluster_writer;
 struct server;
 
 struct agent {
@@ -72,6 +73,7 @@ struct agent {
     struct hub_set hubs;
     struct cluster_watch *cluster;      /* owns; NULL: hubs say who is in the network */
     struct status_cluster cluster_seen; /* with @cluster: does it answer? */
+    struct cluster_writer *edge_parts;  /* owns; NULL: the hub writes them */
     struct path_driver *paths;          /* owns */
     struct observe seen;                /* the peers, as of the last poll */
     struct reach reach;                 /* how each is reached, as of the last poll */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/agent_core.h"
+#include "agent/cluster/cluster_writer.h"
 #include "agent/resolver.h"
 #include "base/containers.h"
 #include "base/text.h"
@@ -105,6 +106,12 @@ static void see_machine(const struct status_input *in, struct seen *seen, struct
     if (a->cluster && !a->cluster_seen.is_heard) {
         facts->cluster = a->cluster_seen.why.text;
         facts->cluster_s = seconds(in->now - a->cluster_seen.since);
+    }
+    if (a->edge_parts) {
+        nsec_t since = in->now;
+
+        facts->edges_unwritten = cluster_writer_fault(a->edge_parts, &since);
+        facts->edges_unwritten_s = seconds(in->now - since);
     }
     see_offloads(in, seen, facts);
     see_names(a, seen, facts);

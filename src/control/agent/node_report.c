@@ -371,3 +371,43 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
         edge_report_sign(&nr->edges, body);
     return body;
 }
+
+/* ---- its parts of edges ---------------------------------------------------------------------- */
+
+/* What was applied holds for all edges, and each shows it. */
+static json_t *encode_part(
+    const struct reported_edge *edge, const struct node_report_facts *facts)
+{
+    json_t *part = encode_edge(edge, facts);
+    json_t *applied = encode_applied(facts);
+
+    (void)json_object_set_new(applied, "engine",
+        json_string(
+            facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine]));
+    (void)json_object_set_new(part, "applied", applied);
+    return part;
+}
+
+json_t *node_report_parts(const struct node_report_facts *facts, json_t **asked_for)
+{
+    const struct snapshot *s = facts->snapshot;
+    json_t *parts = json_object();
+    json_t *asked = json_object();
+
+    for (size_t i = 0; parts && asked && i < facts->reach->n; i++) {
+        struct reported_edge edge;
+
+        if (!see_edge(&edge, facts, &facts->reach->items[i], false))
+            continue;
+        (void)json_object_set_new(parts, edge.head.peer, encode_part(&edge, facts));
+        if (snapshot_find_edge(s, s->self, edge.head.peer))
+            (void)json_object_set_new(asked, edge.head.peer, json_true());
+    }
+    if (!parts || !asked) {
+        json_decref(asked);
+        json_decref(parts);
+        parts = asked = NULL;
+    }
+    *asked_for = asked;
+    return parts;
+}

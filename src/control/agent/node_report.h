@@ -90,6 +90,14 @@ bool node_report_is_due(const struct node_report *nr, nsec_t now);
  */
 json_t *node_report_encode(struct node_report *nr, const struct node_report_facts *facts);
 
+/**
+ * node_report_parts() - this node's part of each of its edges, as its MeshEdge shows it
+ * @asked_for:	gives {"PEER": true}, of whom a MeshEdge says something
+ *
+ * Return: {"PEER": {...}}, a new reference as the other one; NULL, and the other one too: no memory.
+ */
+json_t *node_report_parts(const struct node_report_facts *facts, json_t **asked_for);
+
 /** node_report_on_sent() - a report was sent at @now. */
 void node_report_on_sent(struct node_report *nr, nsec_t now);
 

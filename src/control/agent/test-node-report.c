@@ -731,6 +731,40 @@ static void test_what_moved(void **state)
     snapshot_deinit(&w->snapshot);
 }
 
+/* ---- its parts of edges ---------------------------------------------------------------------- */
+
+/* As the hub would show them: each with what was applied, and all of them each time. */
+static void test_parts_of_edges(void **state)
+{
+    struct world *w = make_world();
+    json_t *asked_for;
+    json_t *expected;
+    json_t *parts;
+
+    w->reached[1].is_alarm = true;
+    w->facts.applied = 40;
+    w->facts.fault = "no tun";
+    sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_AUTO));
+    for (unsigned i = 0; i < 2; i++) {
+        parts = node_report_parts(&w->facts, &asked_for);
+        assert_int_equal(json_object_size(parts), 2);
+        expected = json_pack("{s:s, s:i, s:s, s:{s:i, s:s, s:s}}", "path", "direct",
+            "handshakeAgeSeconds", 10, "publicKey",
+            json_string_value(get(parts, "n3", "publicKey")), "applied", "revision", 40, "error",
+            "no tun", "engine", "userspace");
+        assert_true(json_equal(json_object_get(parts, "n3"), expected));
+        assert_true(json_is_true(get(parts, "n4", "alarm")));
+        json_decref(expected);
+        json_decref(parts);
+        /* Somebody has asked for one of the two. */
+        expected = json_pack("{s:b}", "n3", 1);
+        assert_true(json_equal(asked_for, expected));
+        json_decref(expected);
+        json_decref(asked_for);
+    }
+    snapshot_deinit(&w->snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -749,6 +783,7 @@ int main(void)
         cmocka_unit_test(test_node),
         cmocka_unit_test(test_findings),
         cmocka_unit_test(test_what_moved),
+        cmocka_unit_test(test_parts_of_edges),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

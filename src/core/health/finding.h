@@ -263,6 +263,12 @@ extern const char *const finding_severity_names[];
         "Known peers stay, and no change of the network is heard of until it answers.", \
         "Look at the cluster's API server, and at the agent's account in it.", \
         "Stop the API server of the cluster that says who is in the network.") \
+    X(EDGES_UNWRITTEN, "WEFT-KUBE-002", NODE, WARNING, "parts of edges are not written", \
+        "The agent writes its own parts of MeshEdges, and the API server does not take them; the " \
+        "hub writes them again once they are old.", \
+        "The sentence holds the server's words: 403 is the account's Role or the policy " \
+        "(deploy/kubernetes/components), 409 somebody else who owns the fields.", \
+        "Take the Role of the agent's account away.") \
     X(SUBNET_UNREADY, "WEFT-ROUTE-001", NODE, WARNING, "subnet behind this node is not reached", \
         "This node was told to be the way to a subnet, and is not yet.", \
         "The sentence holds what is missing.", \

@@ -153,6 +153,11 @@ static void find_cluster(struct look *l)
             "the cluster's API does not answer for %lld s, known peers stay, and no change of the "
             "network is heard of: %s",
             (long long)facts->cluster_s, facts->cluster);
+    /* Whom nobody answers nobody takes anything from either. */
+    else if (is_said(facts->edges_unwritten))
+        (void)ADD(l, EDGES_UNWRITTEN, facts->name,
+            "this node's parts of edges are not written to the cluster, for %lld s: %s",
+            (long long)facts->edges_unwritten_s, facts->edges_unwritten);
 }
 
 /* ---- hubs ----------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "health/node.h"
 #include "hub/watch/relay_lines.h"
+#include "os/clock.h"
 
 /* How long a WireGuard session lives without a new handshake, and by how much the hub's note that
  * a node was seen may be late. */
@@ -255,9 +256,11 @@ static void add_part(json_t *status, const struct model_node *node, const struct
 {
     const struct report *rp = &node->reported->heard.report;
     bool is_agent = owner == EDGE_OWNER_AGENT;
+    int64_t heard_at = is_agent ? node->reported->reported_at : node->reported->probe_at;
     const struct edge_part *part =
         edge_parts_find(is_agent ? &rp->edges : &node->reported->heard.probed, name_of(peer));
     char field[OBJECT_NAME_MAX + 1];
+    char at[CLOCK_TEXT_MAX];
     json_t *json;
 
     if (!part && !(is_agent && rp->has_applied))
@@ -278,6 +281,9 @@ static void add_part(json_t *status, const struct model_node *node, const struct
         (void)json_object_set_new(json, "applied",
             json_pack("{s:I, s:s, s:s*}", "revision", (json_int_t)rp->applied, "engine", rp->engine,
                 "error", rp->error));
+    /* What is kept from an earlier run of the hub has no time. */
+    if (heard_at > 0)
+        (void)json_object_set_new(json, "observedAt", json_string(clock_text(at, heard_at)));
     (void)snprintf(
         field, sizeof(field), "%s/%.*s", edge_owner_names[owner], NAME_MAX_LEN, name_of(node));
     (void)json_object_set_new(status, field, json);

@@ -16,6 +16,7 @@
 #include "test/support/store_now.h"
 
 #define WALL 1800000000
+#define AT   ",\"observedAt\":\"2027-01-15T08:00:00Z\""
 
 #define QUIET "the two have not spoken to each other yet"
 
@@ -171,9 +172,9 @@ static void test_the_status_of_an_edge(void **state)
     say("b", "{'applied':{'revision':4}}");
     expect_text(edge_view_status(&pair, WALL),
         "{\"agent/a\":{\"path\":\"direct\",\"handshakeAgeSeconds\":3,"
-        "\"applied\":{\"revision\":3,\"engine\":\"e\",\"error\":\"no tun\"}},"
-        "\"probe/a\":{\"tunnel\":\"reached\",\"underlay\":\"unknown\"},"
-        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}},"
+        "\"applied\":{\"revision\":3,\"engine\":\"e\",\"error\":\"no tun\"}" AT "},"
+        "\"probe/a\":{\"tunnel\":\"reached\",\"underlay\":\"unknown\"" AT "},"
+        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}" AT "},"
         "\"hub\":{\"state\":\"failing\",\"why\":\"a cannot apply it: no tun\"}}");
 }
 
@@ -188,16 +189,16 @@ static void test_edges_as_objects(void **state)
     expect_text(json,
         "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\",\"network\":\"default\"},"
         "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"auto\"},"
-        "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}},"
-        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}},"
+        "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}" AT "},"
+        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}" AT "},"
         "\"hub\":{\"state\":\"idle\",\"why\":\"" QUIET "\"}}}");
     audience_set_edge("relay");
     json = edge_view_object(&pair, WALL);
     expect_text(json,
         "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\",\"network\":\"default\","
         "\"resourceVersion\":6},\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"relay\"},"
-        "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}},"
-        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}},"
+        "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}" AT "},"
+        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}" AT "},"
         "\"hub\":{\"state\":\"idle\",\"why\":\"" QUIET "\"}}}");
 }
 
@@ -212,14 +213,14 @@ static void test_the_list(void **state)
         "\"why\":\"a has no path to c\",\"since\":1800000000,\"forSeconds\":0,"
         "\"trouble\":true,"
         "\"status\":{\"agent/a\":{\"path\":\"none\",\"applied\":{\"revision\":3,"
-        "\"engine\":\"\"}},\"agent/c\":{\"path\":\"none\",\"applied\":{\"revision\":3,"
-        "\"engine\":\"\"}},\"hub\":{\"state\":\"no-path\",\"why\":\"a has no path to c\"}}},"
+        "\"engine\":\"\"}" AT "},\"agent/c\":{\"path\":\"none\",\"applied\":{\"revision\":3,"
+        "\"engine\":\"\"}" AT "},\"hub\":{\"state\":\"no-path\",\"why\":\"a has no path to c\"}}},"
         "{\"name\":\"a--b\",\"nodes\":[\"a\",\"b\"],\"state\":\"direct\",\"why\":\"\","
         "\"since\":1800000000,\"forSeconds\":0,\"trouble\":false,"
         "\"status\":{\"agent/a\":{\"path\":\"direct\","
-        "\"handshakeAgeSeconds\":3,\"applied\":{\"revision\":3,\"engine\":\"\"}},"
+        "\"handshakeAgeSeconds\":3,\"applied\":{\"revision\":3,\"engine\":\"\"}" AT "},"
         "\"agent/b\":{\"path\":\"direct\",\"handshakeAgeSeconds\":3,"
-        "\"applied\":{\"revision\":3,\"engine\":\"\"}},\"hub\":{\"state\":\"direct\","
+        "\"applied\":{\"revision\":3,\"engine\":\"\"}" AT "},\"hub\":{\"state\":\"direct\","
         "\"why\":\"\"}}}],\"counts\":{\"no-path\":1,\"direct\":1},\"leftOut\":0}");
 }
 
@@ -234,7 +235,7 @@ static void test_a_list_of_edges_that_are_off(void **state)
     expect_text(edge_view_list(audience_network(), WALL),
         "{\"edges\":[{\"name\":\"a--b\",\"nodes\":[\"a\",\"b\"],\"state\":\"off\","
         "\"why\":\"\",\"trouble\":false,\"status\":{\"agent/a\":{\"applied\":{\"revision\":1,"
-        "\"engine\":\"\"}},\"agent/b\":{\"applied\":{\"revision\":1,\"engine\":\"\"}},"
+        "\"engine\":\"\"}" AT "},\"agent/b\":{\"applied\":{\"revision\":1,\"engine\":\"\"}" AT "},"
         "\"hub\":{\"state\":\"off\",\"why\":\"\"}}}],\"counts\":{\"off\":1},\"leftOut\":0}");
 }
 

@@ -41,6 +41,7 @@ struct reported_edge {
     nsec_t handshake; /* monotonic; 0: none */
     struct loss_rate loss;
     enum loss_level level;
+    struct rtt_spread spread;
     struct endpoint endpoint;
     struct x25519_public key;
 };
@@ -120,6 +121,7 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
         t.key = ob->key;
     t.loss = observation_loss(ob, facts->now);
     t.level = ob && ob->loss ? ob->loss->level : LOSS_LEVEL_NONE;
+    t.spread = path->spread;
     *ret = t;
     return true;
 }
@@ -135,6 +137,7 @@ static bool is_same(const void *x, const void *y)
            a->is_relay_better == b->is_relay_better && a->is_refused == b->is_refused &&
            a->lacks_rate == b->lacks_rate && a->handshake == b->handshake && a->level == b->level &&
            loss_rate_is_known(&a->loss) == loss_rate_is_known(&b->loss) &&
+           !rtt_spread_differs(&a->spread, &b->spread) &&
            endpoint_equal(&a->endpoint, &b->endpoint) && x25519_public_equal(&a->key, &b->key);
 }
 
@@ -151,10 +154,12 @@ static json_t *encode_edge(const void *edge, const void *ctx)
 
     if (t->lacks_rate)
         (void)snprintf(lacks, sizeof(lacks), "its rate is not kept: %s", facts->rates_why);
-    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
-        "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
+    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path",
+        path_kind_names[t->kind], "handshakeAgeSeconds",
+        t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
         "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
-        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "endpoint",
+        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "rtt",
+        edge_spread_encode(&t->spread), "endpoint",
         endpoint_is_none(&t->endpoint) ? NULL : endpoint_format(&t->endpoint, endpoint),
         "publicKey", x25519_public_is_none(&t->key) ? NULL : x25519_public_format(&t->key, key),
         "error", error);

@@ -326,6 +326,40 @@ static void test_loss(void **state)
     snapshot_deinit(&w->snapshot);
 }
 
+/* Round trips are told when they are known, when they differ much, and when they are known no more.
+ */
+static void test_round_trips(void **state)
+{
+    struct world *w = make_world();
+    struct rtt_spread *spread = &w->reached[0].spread;
+    struct node_report nr;
+    char key[X25519_BASE64_MAX];
+    char text[1024];
+
+    (void)x25519_public_format(&w->seen[0].key, key);
+    node_report_init(&nr, 7);
+    *spread = (struct rtt_spread){20000, 31500, 250, 120};
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":20.0,"
+        "\"p99Ms\":31.5,\"jitterMs\":0.25,\"samples\":120},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    *spread = (struct rtt_spread){21000, 40000, 9000, 200};
+    edges_are(&nr, w, "{}");
+    spread->p99_us = 80000;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":21.0,"
+        "\"p99Ms\":80.0,\"jitterMs\":9.0,\"samples\":200},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    *spread = (struct rtt_spread){.samples = 0};
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"publicKey\":\"%s\"}}", key);
+    edges_are(&nr, w, text);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
 /* A rate of an edge that the engine does not keep is told with that edge, also before a handshake.
  */
 static void test_a_rate_that_is_not_kept(void **state)
@@ -684,6 +718,7 @@ int main(void)
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_all_of_an_edge),
         cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_a_rate_that_is_not_kept),
         cmocka_unit_test(test_thousands_of_edges),
         cmocka_unit_test(test_what_is_lost),

@@ -193,6 +193,11 @@ struct path {
         nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
         nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
     } relay;
+    /* Round trips of one pair, the one that was chosen last. Written by path_frame.c. */
+    struct {
+        struct rtt_track *track; /* owns; NULL: none was measured */
+        uint32_t pair;
+    } round_trips;
     struct path_traffic traffic;
     struct path_liveness liveness;
     /* Guessing ports, now and later. Written by path_checks.c; path_nominate.c sets @n_tried to 0.

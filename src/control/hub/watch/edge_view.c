@@ -266,6 +266,9 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     }
     if (is_stale(node, owner, wall_s))
         (void)json_object_set_new(json, "stale", json_true());
+    /* What is dead, or was measured by who is not heard, has no round trip. */
+    if (is_agent && (peer->reported->is_down || is_stale(node, owner, wall_s)))
+        (void)json_object_del(json, "rtt");
     /* What holds for all its edges; each edge shows it. */
     if (is_agent && rp->has_applied)
         (void)json_object_set_new(json, "applied",

@@ -29,6 +29,11 @@ struct bench_pair {
     struct bulk raw_one;  /* throughput of one stream on the underlay */
     struct bulk raw_many; /* throughput of several streams on the underlay */
     char raw_why[RESULT_WHY_MAX]; /* what failed on the underlay; "" when nothing did */
+    /* Bursts of datagrams, from a and from b, in the tunnel and beside it, where that works behind
+     * NATs too; 0 bits/s: not measured. */
+    struct burst bursts[2];
+    struct burst raw_bursts[2];
+    char burst_why[RESULT_WHY_MAX]; /* what failed beside the tunnel; "" when nothing did */
 };
 
 /** One all-reduce over all members. */
@@ -91,6 +96,14 @@ uint64_t bench_rate(const struct bench *b, size_t from, size_t to);
  * Return: false where one of them was not measured.
  */
 bool bench_cost(const struct bulk *overlay, const struct bulk *raw, int *ret);
+
+/**
+ * bench_burst_cost() - how much less of a burst's datagrams the tunnel carries than the line does
+ * @ret:	percent of what comes beside the tunnel, of the ways that were measured both times
+ *
+ * Return: false where none was.
+ */
+bool bench_burst_cost(const struct bench_pair *p, int *ret);
 
 /** bench_has_latency() - were the round trip times of that pair measured? */
 bool bench_has_latency(const struct preflight_pair *p);

@@ -507,6 +507,7 @@ static void poll_report(struct agent *a, nsec_t now)
 {
     const struct engine *engine = a->reconcile.engine;
     char host[NAME_MAX_LEN + 1] = "";
+    const struct keepalive_plan *plan = &a->keepalive.probe.plan;
     struct node_report_facts facts = {.snapshot = &a->snapshot,
         .seen = &a->seen,
         .reach = &a->reach,
@@ -520,6 +521,8 @@ static void poll_report(struct agent *a, nsec_t now)
         .rates_why = a->reconcile.rates_why,
         .machine = a->copy.machine,
         .metrics_port = metrics_port_overlay(&a->metrics),
+        .nat = keepalive_plan_is_known(plan) ? &plan->known.bounds : NULL,
+        .is_natted = plan->view.is_natted,
         .now = now};
 
     if (gethostname(host, sizeof(host)) == 0 && node_report_hostname(host, a->snapshot.self))

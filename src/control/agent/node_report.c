@@ -223,19 +223,32 @@ bool node_report_hostname(char *host, const char *self)
     return parse_name(host, "host name", NULL) >= 0 && strcmp(host, self) != 0;
 }
 
+/* How long it keeps a silent UDP mapping; NULL: not measured. */
+static json_t *encode_nat(const struct node_report_facts *facts)
+{
+    const struct keepalive_bounds *b = facts->nat;
+
+    if (!b)
+        return NULL;
+    return json_pack("{s:b, s:o*, s:o*}", "natted", (int)facts->is_natted, "survivedMs",
+        b->lives > 0 ? json_integer(b->lives / NSEC_PER_MSEC) : NULL, "forgottenMs",
+        b->dies != NSEC_NEVER ? json_integer(b->dies / NSEC_PER_MSEC) : NULL);
+}
+
 /* The kernel's engine has one cipher, so the speeds of others are of no use to peers. */
 static json_t *encode_node(const struct node_report_facts *facts)
 {
     bool is_user = facts->engine == ENGINE_KIND_USERSPACE;
 
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:O*, s:o*}", "engine",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:O*, s:o*, s:o*}", "engine",
         facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine], "version",
         version_text, "hostname", facts->hostname, "candidates",
         path_report_encode_candidates(facts->self), "paths", path_report_encode_facts(facts->self),
         "aead", is_user ? node_speeds_encode(facts->speeds) : NULL, "fabric",
         facts->fabric ? fabric_report_encode(facts->fabric) : NULL, "routes",
         facts->routes->n ? subnets_encode(facts->routes) : NULL, "machine", facts->machine,
-        "metricsPort", facts->metrics_port ? json_integer(facts->metrics_port) : NULL);
+        "metricsPort", facts->metrics_port ? json_integer(facts->metrics_port) : NULL, "nat",
+        encode_nat(facts));
 }
 
 static json_t *encode_applied(const struct node_report_facts *facts)

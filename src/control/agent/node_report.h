@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "monitor/edge_report.h"
+#include "path/keepalive.h"
 
 struct node_report {
     nsec_t sent_at;     /* time of the last report; 0: none, or one is due at once */
@@ -45,6 +46,8 @@ struct node_report_facts {
     const char *hostname;               /* of this machine; NULL: not to be told */
     const json_t *machine;              /* on which this agent runs; NULL: not to be told */
     uint16_t metrics_port;   /* where Prometheus asks, at the overlay address; 0: nowhere there */
+    const struct keepalive_bounds *nat; /* what was measured of the NAT; NULL: nothing yet */
+    bool is_natted;                     /* there is one between this node and the hub */
     enum engine_kind engine; /* AUTO: none runs */
     uint64_t applied;        /* revision of the last pass that succeeded; 0: none did */
     const char *fault;       /* why the last pass failed; "": it did not */

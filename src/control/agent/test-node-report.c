@@ -620,11 +620,14 @@ static void test_node(void **state)
     assert_null(get(json, "node", "hostname"));
     assert_null(get(json, "node", "routes"));
     assert_null(get(json, "node", "metricsPort"));
+    assert_null(get(json, "node", "nat"));
     assert_null(get(json, "node", "fabric"));
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_KERNEL;
     w->facts.hostname = "box7";
+    w->facts.nat = &(struct keepalive_bounds){.lives = 27 * SEC, .dies = 28500 * MS};
+    w->facts.is_natted = true;
     w->facts.metrics_port = 9586;
     assert_int_equal(subnets_parse(&w->routes, "10.9.0.0/24", NULL), 0);
     json = node_report_encode(&nr, &w->facts);
@@ -632,6 +635,11 @@ static void test_node(void **state)
     assert_null(get(json, "node", "aead"));
     assert_string_equal(json_string_value(get(json, "node", "hostname")), "box7");
     assert_int_equal(json_array_size(get(json, "node", "routes")), 1);
+    assert_int_equal(
+        json_integer_value(json_object_get(get(json, "node", "nat"), "survivedMs")), 27000);
+    assert_int_equal(
+        json_integer_value(json_object_get(get(json, "node", "nat"), "forgottenMs")), 28500);
+    assert_true(json_is_true(json_object_get(get(json, "node", "nat"), "natted")));
     assert_int_equal(json_integer_value(get(json, "node", "metricsPort")), 9586);
     json_decref(json);
 

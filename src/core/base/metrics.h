@@ -42,6 +42,11 @@
         "what is found wrong now, by its code (HEALTH.md)") \
     X(FINDING, "weft_finding", GAUGE, "1", "network, code, severity, subject", \
         "1 for each thing that is found wrong now, the gravest 1,000 of a network") \
+    X(NAT_NODES, "weft_nat_nodes", GAUGE, "nodes", "network, provider, region", \
+        "nodes behind a NAT whose memory was measured") \
+    X(NAT_FORGOTTEN, "weft_nat_forgotten_seconds", GAUGE, "seconds", \
+        "network, provider, region", \
+        "after so long a silent UDP mapping was forgotten, the least that was measured there") \
     X(EDGE_PARTS, "weft_edge_parts", GAUGE, "parts", "", "what is said about edges, in memory") \
     X(EDGE_PARTS_LEFT_OUT, "weft_edge_parts_left_out_total", COUNTER, "parts", "", \
         "what was said about edges and had no room") \

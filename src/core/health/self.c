@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "health/node.h"
+
 /* A hub that has been silent for its longest silence and so much more is not reached. */
 #define HUB_PATIENCE_S 13
 /* An agent that has just started has not heard its hub yet, nor has one that was just lost. */
@@ -89,8 +91,8 @@ static void find_machine(struct look *l)
             (unsigned long long)facts->n_foreign, (long long)facts->foreign_age_s,
             facts->foreign ? facts->foreign : "?");
     /* What "auto" measures is shorter than what the NAT was seen to forget after. */
-    if (facts->is_fixed && facts->is_natted && facts->nat_forgets_s > 0 &&
-        (facts->keepalive_s == 0 || facts->keepalive_s >= facts->nat_forgets_s))
+    if (facts->is_fixed && facts->is_natted &&
+        node_is_forgotten(facts->nat_forgets_s, facts->keepalive_s))
         (void)ADD(l, KEEPALIVE_SLOW, name,
             "the NAT of this machine forgets a silent UDP mapping after about %lld s, and the "
             "network's keepalive is %lld s: then nobody reaches it until it speaks",

@@ -393,12 +393,13 @@ void report_record_deinit(struct report_record *r)
 char *record_report_encode(const struct report_record *r)
 {
     const struct report *rp = &r->report;
-    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "engine",
+    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "engine",
         rp->engine, "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL,
         "candidates", json_loads(rp->candidates, 0, NULL), "paths", json_loads(rp->paths, 0, NULL),
         "aead", json_loads(rp->aead, 0, NULL), "fabric", json_loads(rp->fabric, 0, NULL), "routes",
         rp->routes.n ? subnets_encode(&rp->routes) : NULL, "metricsPort",
-        rp->metrics_port ? json_integer(rp->metrics_port) : NULL);
+        rp->metrics_port ? json_integer(rp->metrics_port) : NULL, "nat",
+        report_nat_encode(&rp->nat));
     json_t *applied = rp->has_applied ? json_pack("{s:I, s:s*}", "revision",
                                             (json_int_t)rp->applied, "error", rp->error)
                                       : NULL;

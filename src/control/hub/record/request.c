@@ -345,6 +345,29 @@ static void check_aead(struct fields *f, const json_t *aead)
     }
 }
 
+/* Longest rest that may be told, ms. */
+#define NAT_MS_MAX 3600000
+
+json_t *report_nat_encode(const struct report_nat *n)
+{
+    if (!n->is_measured)
+        return NULL;
+    return json_pack("{s:b, s:o*, s:o*}", "natted", (int)n->is_natted, "survivedMs",
+        n->survived_ms ? json_integer(n->survived_ms) : NULL, "forgottenMs",
+        n->forgotten_ms ? json_integer(n->forgotten_ms) : NULL);
+}
+
+static int read_nat(struct report_nat *ret, const json_t *json, struct err *e)
+{
+    struct fields f = fields_make(json, "report: nat", e);
+
+    ret->is_measured = true;
+    fields_bool(&f, "natted", FIELDS_OPTIONAL, &ret->is_natted);
+    fields_int(&f, "survivedMs", FIELDS_OPTIONAL, 0, NAT_MS_MAX, &ret->survived_ms);
+    fields_int(&f, "forgottenMs", FIELDS_OPTIONAL, 0, NAT_MS_MAX, &ret->forgotten_ms);
+    return fields_end(&f);
+}
+
 static int read_node(struct report *rp, const json_t *node, struct err *e)
 {
     struct fields f = fields_make(node, "report", e);
@@ -354,6 +377,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     const json_t *aead = fields_object(&f, "aead", FIELDS_OPTIONAL);
     const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
     const json_t *machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
+    const json_t *nat = fields_object(&f, "nat", FIELDS_OPTIONAL);
 
     rp->has_node = true;
     fields_text(&f, "engine", FIELDS_OPTIONAL, 0, sizeof(rp->engine), rp->engine);
@@ -368,6 +392,8 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->fabric = read_text(&f, "fabric", fabric, REQUEST_FABRIC_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
+    if (nat && read_nat(&rp->nat, nat, e) != 0)
+        return -EINVAL;
     if (machine) {
         struct report_machine *m = &rp->machine;
 

@@ -151,6 +151,14 @@ struct report_machine {
     bool is_origin;                   /* it looks so (machine_traits_agree()) */
 };
 
+/** How long the NAT of a node keeps a silent UDP mapping, as its agent has measured it. */
+struct report_nat {
+    bool is_measured;      /* the rest is said */
+    bool is_natted;        /* there is a NAT; else a firewall may forget as well */
+    uint32_t survived_ms;  /* the longest rest that a mapping has survived; 0: none */
+    uint32_t forgotten_ms; /* the shortest that none has; 0: none was as long */
+};
+
 /** PUT /v1/status. Texts are JSON; NULL: not said. */
 struct report {
     bool has_node; /* something is said about the node, and then what is left out is not so any more
@@ -166,6 +174,7 @@ struct report {
     struct subnets routes; /* that it asks for; what it has is the hub's word */
     uint16_t metrics_port; /* where its agent has figures for Prometheus, at its overlay address; 0:
                               nowhere */
+    struct report_nat nat;
 
     char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */
     bool has_applied;                  /* the agent says what it has applied: the next two */
@@ -186,6 +195,9 @@ struct report {
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);
+
+/** report_nat_encode() - as it is reported: a new reference; NULL: not measured, or no memory. */
+json_t *report_nat_encode(const struct report_nat *n);
 
 /** report_is_same_text() - are the two texts of reports the same? NULL: nothing is said. */
 bool report_is_same_text(const char *a, const char *b);

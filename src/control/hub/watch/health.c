@@ -251,7 +251,18 @@ enum condition {
     CONDITION_LATE = 1 << 3,      /* it has had enough time to apply something */
     CONDITION_PROBE = 1 << 4,     /* what its probe said is not counted any more */
     CONDITION_COPIED = 1 << 5,    /* several machines run as it */
+    CONDITION_FORGOTTEN = 1 << 6, /* its NAT forgets it sooner than it says hello */
 };
+
+/* What its NAT forgets after, where the network says how often it says hello; 0: not known, no NAT, or
+ * it does so as it has measured. */
+static int64_t nat_forgets_s(const struct model_node *node)
+{
+    const struct report_nat *nat = &node->reported->heard.report.nat;
+    bool is_set = node->net->spec.keepalive != NETWORK_KEEPALIVE_AUTO;
+
+    return is_set && nat->is_measured && nat->is_natted ? (nat->forgotten_ms + 500) / 1000 : 0;
+}
 
 static unsigned conditions_of(const struct model_node *node, const struct health_time *at)
 {
@@ -266,7 +277,9 @@ static unsigned conditions_of(const struct model_node *node, const struct health
     return (is_lost ? CONDITION_LOST : 0u) | (is_failing ? CONDITION_FAILING : 0u) |
            (is_known_unapplied ? CONDITION_UNAPPLIED : 0u) | (is_late ? CONDITION_LATE : 0u) |
            (is_probe_silent(node, at) ? CONDITION_PROBE : 0u) |
-           (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u);
+           (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u) |
+           (node_is_forgotten(nat_forgets_s(node), node->net->spec.keepalive) ? CONDITION_FORGOTTEN
+                                                                              : 0u);
 }
 
 /* @reached_by: a node whose probe reaches it; NULL: none, or it was not asked. */
@@ -284,6 +297,8 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
         .lost_for = lost_for(node, at),
         .probe_for = r->probe_at != 0 ? since_s(at->wall_s, r->probe_at) : -1,
         .probe_every = r->probe_every,
+        .keepalive_s = node->net->spec.keepalive,
+        .nat_forgets_s = nat_forgets_s(node),
         .there_for = r->there_at != 0 ? since_s(at->wall_s, r->there_at) : -1,
         .session = session_of(node, at->now),
         .has_agent = node_has_agent(&node->spec)};

@@ -76,6 +76,7 @@ static void take_node(struct report *held, struct report *given)
     replace(&held->fabric, &given->fabric);
     held->routes = given->routes;
     held->metrics_port = given->metrics_port;
+    held->nat = given->nat;
     held->machine = given->machine;
 }
 
@@ -591,14 +592,15 @@ json_t *reports_of_node(const struct model_node *node)
     const struct report_record *heard = &node->reported->heard;
     const struct report *said = &heard->report;
 
-    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen_at, "engine",
         node->spec.stock ? REQUEST_ENGINE_STOCK : said->engine, "version", said->version,
         "hostname", said->hostname[0] ? said->hostname : NULL, "candidates",
         said->candidates ? json_loads(said->candidates, 0, NULL) : json_array(), "paths",
         json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
         json_loads(said->fabric, 0, NULL), "routes",
-        said->routes.n ? subnets_encode(&said->routes) : NULL);
+        said->routes.n ? subnets_encode(&said->routes) : NULL, "nat",
+        report_nat_encode(&said->nat));
 }
 
 /* ---- which nodes are present now --------------------------------------------------------------

@@ -487,6 +487,7 @@ static int open_parts(struct life *l, struct err *e)
 static int start(struct life *l, struct err *e)
 {
     struct agent *a = &l->agent;
+    struct rng rng = rng_kernel();
     struct render_input in;
     int r = open_parts(l, e);
 
@@ -511,6 +512,7 @@ static int start(struct life *l, struct err *e)
     node_measure_start(&a->measure, &a->loop, &a->state.secret, a->state.interface,
         a->config->socket_path, &a->config->memlock);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
+    node_daily_init(&a->daily, rng_u64(&rng), clock_now());
     return 0;
 }
 

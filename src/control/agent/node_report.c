@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/meter.h"
+#include "agent/node_daily.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/parse.h"
@@ -203,6 +204,8 @@ void node_report_on_result(struct node_report *nr, enum edge_report_result resul
     edge_report_on_result(&nr->edges, result);
     if (result == EDGE_REPORT_TAKEN && nr->traffic_sent != 0)
         nr->traffic_reported = nr->traffic_sent;
+    if (result == EDGE_REPORT_TAKEN && nr->daily_sent != 0)
+        nr->daily_reported = nr->daily_sent;
     if (result == EDGE_REPORT_OLD) {
         /* The first report to an older hub held fewer edges than it can take. */
         nr->edges_changed |= !nr->is_old_hub;
@@ -296,6 +299,21 @@ static json_t *encode_traffic(
     return json;
 }
 
+/* What lines carry; NULL: nothing that the hub lacks. */
+static json_t *encode_daily(struct node_report *nr, const struct node_report_facts *facts)
+{
+    json_t *json;
+
+    nr->daily_sent = 0;
+    if (nr->edges.begins)
+        nr->daily_reported = 0;
+    if (!facts->daily || nr->is_old_hub)
+        return NULL;
+    json = node_daily_encode(facts->daily, nr->daily_reported, &nr->daily_sent);
+    nr->daily_sent = json ? nr->daily_sent : 0;
+    return json;
+}
+
 json_t *node_report_encode(struct node_report *nr, const struct node_report_facts *facts)
 {
     json_t *edges;
@@ -304,7 +322,7 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
     if (nr->edges.begins || nr->is_old_hub)
         node_report_deinit(nr);
     edges = encode_edges(nr, facts);
-    body = json_pack("{s:o*, s:o*, s:o, s:o}", "traffic",
+    body = json_pack("{s:o*, s:o*, s:o*, s:o, s:o}", "daily", encode_daily(nr, facts), "traffic",
         encode_traffic(nr, facts, json_object_size(edges)), "node", encode_changes(nr, facts),
         "applied", encode_applied(facts), "edges", edges);
     if (!nr->is_old_hub)

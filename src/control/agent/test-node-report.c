@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "agent/meter.h"
+#include "agent/node_daily.h"
 #include "agent/node_report.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
@@ -356,6 +357,34 @@ static void test_round_trips(void **state)
     (void)snprintf(text, sizeof(text),
         "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"publicKey\":\"%s\"}}", key);
     edges_are(&nr, w, text);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* A sample is told until the hub has it, and to each hub. */
+static void test_samples_of_lines(void **state)
+{
+    static struct node_daily daily;
+    struct world *w = make_world();
+    struct node_report nr;
+    json_t *json;
+
+    daily = (struct node_daily){.n = 1, .seq = 5, .peers = {{.name = "n3", .seq = 5}}};
+    daily.peers[0].sample = (struct daily_sample){.day = 20786, .raw_kbit = {7, 0}};
+    w->facts.daily = &daily;
+    node_report_init(&nr, 7);
+    for (unsigned i = 0; i < 4; i++) {
+        json = node_report_encode(&nr, &w->facts);
+        assert_int_equal(json_object_size(json_object_get(json, "daily")), i < 2 || i == 3);
+        json_decref(json);
+        take(&nr, i == 0 ? EDGE_REPORT_LOST : EDGE_REPORT_TAKEN);
+        daily.seq = daily.peers[0].seq = i == 2 ? 6 : daily.seq;
+    }
+    /* Another hub has none of it. */
+    node_report_on_hub(&nr);
+    json = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_object_size(json_object_get(json, "daily")), 1);
+    json_decref(json);
     node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);
 }
@@ -727,6 +756,7 @@ int main(void)
         cmocka_unit_test(test_all_of_an_edge),
         cmocka_unit_test(test_loss),
         cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_samples_of_lines),
         cmocka_unit_test(test_a_rate_that_is_not_kept),
         cmocka_unit_test(test_thousands_of_edges),
         cmocka_unit_test(test_what_is_lost),

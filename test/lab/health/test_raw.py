@@ -89,6 +89,36 @@ def test_the_tunnel_beside_the_line(site: Site) -> None:
     assert "ms in the tunnel" in said
 
 
+def line(site: Site, edge: str, by: str) -> dict:
+    """What the hub keeps of this day, as that node has measured it."""
+    rows = json.loads(site.hub.run([site.weft, "get", "edges", "--json"], quiet=True).out)["edges"]
+    status = next((row["status"] for row in rows if row["name"] == edge), {})
+    return status.get(f"agent/{by}", {}).get("line", {})
+
+
+def test_a_sample_is_kept_by_day(site: Site) -> None:
+    """As the agent has it measured once a day; also by a hub that is started anew."""
+    a = site.nodes["a"]
+    site.wait_paths({("a", "b"): {"direct"}}, 20)
+    said = a.run("bench", "b", "--sample").out
+    assert "UDP, bursts" in said
+    wait_for(lambda: "rawBitsPerSecond" in line(site, "a--b", "a"), 30, "the hub to have it")
+    today = line(site, "a--b", "a")
+    assert -2 <= today["costPercent"] <= 100 * HEADERS_SHARE
+    assert min(today["tunnelRttUs"], today["rawRttUs"]) >= 2000 * DELAY_MS
+    assert max(today["tunnelBitsPerSecond"]) < RATE * 1.05
+    edge = json.loads(site.hub.run([site.weft, "get", "MeshEdge", "a--b"], quiet=True).out)
+    assert edge["status"]["agent/a"]["lineByDay"] == [today]
+    wrong = a.run("bench", "--sample", check=False)
+    assert wrong.rc == 2
+    assert "--sample goes with PEER" in wrong.err
+    for node in site.nodes.values():
+        node.agent.allow("the hub does not answer")
+    site.daemon.stop()
+    site.start_hub()
+    wait_for(lambda: line(site, "a--b", "a") == today, 30, "the hub to have kept it")
+
+
 def test_where_it_cannot_be_measured(site: Site) -> None:
     """Behind such a NAT the tunnel may find its way by guessing; another socket does not."""
     a, c = site.nodes["a"], site.nodes["c"]

@@ -297,6 +297,7 @@ void report_deinit(struct report *r)
     free(r->error);
     edge_parts_deinit(&r->edges);
     traffic_deinit(&r->traffic);
+    daily_deinit(&r->daily);
     *r = (struct report)REPORT_NULL;
 }
 
@@ -347,6 +348,12 @@ static void check_aead(struct fields *f, const json_t *aead)
 
 /* Longest rest that may be told, ms. */
 #define NAT_MS_MAX 3600000
+
+bool report_nat_equal(const struct report_nat *a, const struct report_nat *b)
+{
+    return a->is_measured == b->is_measured && a->is_natted == b->is_natted &&
+           a->survived_ms == b->survived_ms && a->forgotten_ms == b->forgotten_ms;
+}
 
 json_t *report_nat_encode(const struct report_nat *n)
 {
@@ -478,6 +485,7 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     const json_t *applied = fields_object(&f, "applied", FIELDS_OPTIONAL);
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
     const json_t *traffic = fields_object(&f, "traffic", FIELDS_OPTIONAL);
+    const json_t *daily = fields_object(&f, "daily", FIELDS_OPTIONAL);
     int r;
 
     read_owner(&f, &rp);
@@ -489,11 +497,12 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
         fields_bool(&f, "ends", FIELDS_OPTIONAL, &rp.ends);
     }
     fields_int(&f, "everySeconds", FIELDS_OPTIONAL, 1, REQUEST_EVERY_MAX, &rp.every_seconds);
-    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic))
+    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic || daily))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
             node      ? "node"
             : applied ? "applied"
-                      : "traffic");
+            : traffic ? "traffic"
+                      : "daily");
     rp.has_edges = edges != NULL;
     r = fields_end(&f);
     if (r == 0)
@@ -507,6 +516,8 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     if (r == 0 && traffic)
         r = traffic_decode(&rp.traffic, traffic, "report: traffic", e);
     rp.has_traffic = r == 0 && traffic;
+    if (r == 0)
+        r = daily_decode(&rp.daily, daily, "report: daily", e);
     if (r != 0)
         return r;
     *ret = rp;

@@ -14,6 +14,7 @@
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
+#include "mesh/object/daily.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
@@ -183,6 +184,7 @@ struct report {
     uint32_t every_seconds; /* of a probe: a report comes at least so often; 0: it does not say */
     bool has_edges;         /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
+    struct daily daily;      /* owns; what its lines carry, day by day: edge_view.h shows it */
     bool has_traffic;        /* something is said about what the node has moved */
     struct traffic traffic;  /* owns; hub/traffic/ keeps it */
     uint64_t run;            /* the writer's; 0: an older one, which says all its edges each time */
@@ -195,6 +197,9 @@ struct report {
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);
+
+/** report_nat_equal() - do both say the same? */
+bool report_nat_equal(const struct report_nat *a, const struct report_nat *b);
 
 /** report_nat_encode() - as it is reported: a new reference; NULL: not measured, or no memory. */
 json_t *report_nat_encode(const struct report_nat *n);

@@ -243,8 +243,18 @@ static bool is_stale(const struct model_node *node, enum edge_owner owner, int64
     return r->is_down || (has_agent(node) && wall_s - r->reported_at >= EDGE_SILENT_AFTER);
 }
 
+/* What it has measured of the line, the last day, or, @is_whole, each day. */
+static void add_daily(json_t *part, const struct daily_peer *days, bool is_whole)
+{
+    if (!days || days->n == 0)
+        return;
+    (void)json_object_set_new(part, "line", daily_sample_encode(&days->days[days->n - 1]));
+    if (is_whole)
+        (void)json_object_set_new(part, "lineByDay", daily_peer_encode(days));
+}
+
 static void add_part(json_t *status, const struct model_node *node, const struct model_node *peer,
-    enum edge_owner owner, int64_t wall_s)
+    enum edge_owner owner, bool is_whole, int64_t wall_s)
 {
     const struct report *rp = &node->reported->heard.report;
     bool is_agent = owner == EDGE_OWNER_AGENT;
@@ -253,7 +263,7 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     char field[OBJECT_NAME_MAX + 1];
     json_t *json;
 
-    if (!part && !(is_agent && rp->has_applied))
+    if (!part && !(is_agent && (rp->has_applied || daily_find(&rp->daily, name_of(peer)))))
         return;
     if (!part) {
         json = json_object();
@@ -269,6 +279,8 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     /* What is dead, or was measured by who is not heard, has no round trip. */
     if (is_agent && (peer->reported->is_down || is_stale(node, owner, wall_s)))
         (void)json_object_del(json, "rtt");
+    if (is_agent)
+        add_daily(json, daily_find(&rp->daily, name_of(peer)), is_whole);
     /* What holds for all its edges; each edge shows it. */
     if (is_agent && rp->has_applied)
         (void)json_object_set_new(json, "applied",
@@ -279,18 +291,24 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     (void)json_object_set_new(status, field, json);
 }
 
-json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
+static json_t *encode_status(const struct edge_pair *pair, bool is_whole, int64_t wall_s)
 {
     json_t *status = json_object();
     struct pair_verdict verdict;
 
     for (unsigned i = 0; i < 2; i++)
         for (unsigned o = 0; o < EDGE_OWNER_N; o++)
-            add_part(status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, wall_s);
+            add_part(
+                status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, is_whole, wall_s);
     assess(pair, wall_s, &verdict);
     (void)json_object_set_new(status, "hub",
         json_pack("{s:s, s:s}", "state", edge_state_names[verdict.state], "why", verdict.why));
     return status;
+}
+
+json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
+{
+    return encode_status(pair, false, wall_s);
 }
 
 json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
@@ -309,7 +327,7 @@ json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
         memcpy(spec.nodes[0], a->meta.name, NAME_MAX_LEN);
         memcpy(spec.nodes[1], b->meta.name, NAME_MAX_LEN);
     }
-    spec.status = edge_view_status(pair, wall_s);
+    spec.status = encode_status(pair, true, wall_s);
     json = mesh_edge_encode(&spec);
     json_decref(spec.status);
     return json;

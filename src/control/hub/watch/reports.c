@@ -282,6 +282,23 @@ static bool take_applied(
     return is_other;
 }
 
+/* Take in what its lines carried. */
+static bool take_daily(const struct model_node *node, const struct daily *said)
+{
+    struct daily *held = &node->reported->heard.report.daily;
+    bool is_other = false;
+
+    for (size_t i = 0; i < said->n; i++) {
+        const struct daily_peer *p = said->items[i];
+
+        if (!model_find_node(node->net, p->name))
+            continue;
+        for (unsigned k = 0; k < p->n; k++)
+            is_other |= daily_put(held, p->name, &p->days[k]);
+    }
+    return is_other;
+}
+
 /* ---- a node that is copied ------------------------------------------------------------------ */
 
 /* Once until it is over, which takes COPIES_FORGET_S whatever is reported: see copies.h. So the log
@@ -315,6 +332,7 @@ enum reports_result reports_take(
                       (strcmp(held->engine, report->engine) != 0 ||
                           strcmp(held->version, report->version) != 0 ||
                           held->metrics_port != report->metrics_port ||
+                          !report_nat_equal(&held->nat, &report->nat) ||
                           memcmp(&held->routes, &report->routes, sizeof(held->routes)) != 0));
     enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
     struct edge_sequence *said = &node->reported->said[report->edges.owner];
@@ -328,6 +346,9 @@ enum reports_result reports_take(
         node->reported->probe_at = wall_s;
         node->reported->probe_every = report->every_seconds;
     }
+    /* What is found of it is in other words then. */
+    if (report->has_node && !report_nat_equal(&held->nat, &report->nat))
+        node->reported->conditions = UINT8_MAX;
     if (report->has_node)
         take_node(held, report);
     if (report->edges.owner == EDGE_OWNER_AGENT) {
@@ -338,6 +359,7 @@ enum reports_result reports_take(
     }
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);
+    is_other |= take_daily(node, &report->daily);
     if (report->run != 0 && !edge_sequence_takes(said, report->run, report->number, report->begins))
         result = REPORTS_AGAIN;
     else if (report->has_edges)

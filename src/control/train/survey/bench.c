@@ -282,6 +282,7 @@ struct bench_work {
     const struct survey_plan *plan; /* borrowed */
     struct bench_pair *more;        /* borrowed; by pair; the results go there */
     bool many;                      /* of the underlay: several streams, and not one */
+    bool is_sample;                 /* of bursts: short ones */
     bool *has_port;                 /* owns; by member: has it opened a port on the underlay? */
     bool *measured;                 /* owns; by pair: was there a result in this round? */
     struct order *orders;           /* owns; by pair; of this round */
@@ -381,6 +382,9 @@ static void open_ports(struct bench_work *w)
 /* Long enough for a rate, and short enough for others on the line. */
 #define BURST_MS    100
 #define BURST_BYTES (64u << 20)
+/* The same of a sample, which nobody is waiting for. */
+#define SAMPLE_MS    50
+#define SAMPLE_BYTES (1u << 20)
 
 static void take_burst(struct bench_work *w, size_t pair, bool from_b, bool is_raw)
 {
@@ -393,7 +397,7 @@ static void take_burst(struct bench_work *w, size_t pair, bool from_b, bool is_r
         memcpy(more->burst_why, b->why, sizeof(more->burst_why));
 }
 
-/* Of pairs whose throughput was measured, both ways, one way after the other. */
+/* Of pairs whose throughput was measured, or of a sample, both ways, one way after the other. */
 static void ask_bursts(struct bench_work *w, bool is_raw)
 {
     _cleanup_(freep) struct rounds_pair *pairs = calloc(w->s->n_nodes / 2 + 1, sizeof(*pairs));
@@ -406,10 +410,10 @@ static void ask_bursts(struct bench_work *w, bool is_raw)
         for (size_t k = 0; k < n; k++) {
             size_t pair = rounds_index(w->s->n_nodes, pairs[k].a, pairs[k].b);
 
-            if (w->s->pairs[pair].has_bulk)
+            if (w->is_sample || w->s->pairs[pair].has_bulk)
                 w->orders[pair] = (struct order){.kind = ORDER_BURST,
-                    .ms = BURST_MS,
-                    .bytes = BURST_BYTES,
+                    .ms = w->is_sample ? SAMPLE_MS : BURST_MS,
+                    .bytes = w->is_sample ? SAMPLE_BYTES : BURST_BYTES,
                     .underlay = is_raw};
         }
         survey_ask_bursts(w->s, w->orders, from_b, w->bursts, w->measured);
@@ -574,6 +578,46 @@ int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
     free(w.results);
     free(w.bursts);
     return r;
+}
+
+int bench_sample(struct survey *s, const struct survey_plan *plan, struct bench_pair *more)
+{
+    struct bench_work w = {.s = s,
+        .plan = plan,
+        .more = more,
+        .is_sample = true,
+        .measured = calloc(s->n_pairs + 1, sizeof(*w.measured)),
+        .orders = calloc(s->n_pairs + 1, sizeof(*w.orders)),
+        .bursts = calloc(s->n_pairs + 1, sizeof(*w.bursts))};
+    int r = w.measured && w.orders && w.bursts ? 0 : -ENOMEM;
+
+    for (unsigned i = 0; r == 0 && i < 2; i++)
+        ask_bursts(&w, i == 1);
+    free(w.measured);
+    free(w.orders);
+    free(w.bursts);
+    return r;
+}
+
+static uint32_t kbit(const struct burst *b)
+{
+    uint64_t rate = b->bits_per_s / 1000;
+
+    return rate < DAILY_KBIT_MAX ? (uint32_t)rate : DAILY_KBIT_MAX;
+}
+
+static uint32_t rtt_of(const struct burst b[static 2])
+{
+    return b[0].rtt_median_us > 0 ? b[0].rtt_median_us : b[1].rtt_median_us;
+}
+
+struct daily_sample bench_daily(const struct bench_pair *p, int32_t day)
+{
+    return (struct daily_sample){.day = day,
+        .tunnel_kbit = {kbit(&p->bursts[0]), kbit(&p->bursts[1])},
+        .raw_kbit = {kbit(&p->raw_bursts[0]), kbit(&p->raw_bursts[1])},
+        .tunnel_rtt_us = rtt_of(p->bursts),
+        .raw_rtt_us = rtt_of(p->raw_bursts)};
 }
 
 int bench_matrix(const struct survey *s, const struct bench_pair *more, struct matrix *ret)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "measure/order.h"
 #include "measure/result.h"
+#include "mesh/object/daily.h"
 #include "train/preflight/preflight.h"
 #include "train/survey/survey.h"
 #include "train/survey/sweep.h"
@@ -189,6 +190,18 @@ int bench_history_encode(const char *state_dir, json_t **ret, struct err *e);
 int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
     uint64_t allreduce_bytes, struct bench_pair *more,
     struct bench_allreduce allreduce[static ORDER_ALGORITHM_N]);
+
+/**
+ * bench_sample() - short bursts between the two members of a survey, in the tunnel and beside it;
+ * call it after survey_run()
+ * @more:	of the only pair, all zero; its bursts are filled in
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int bench_sample(struct survey *s, const struct survey_plan *plan, struct bench_pair *more);
+
+/** bench_daily() - what was measured, as the sample of @day. */
+struct daily_sample bench_daily(const struct bench_pair *p, int32_t day);
 
 /**
  * bench_matrix() - what a survey and bench_run() have measured, as the matrix that a plan is made

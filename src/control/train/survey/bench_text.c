@@ -128,6 +128,11 @@ static void add_line(
     str_add(out, "\n");
 }
 
+static bool has_bursts(const struct bench_pair *more)
+{
+    return more->bursts[0].bits_per_s > 0 || more->bursts[1].bits_per_s > 0;
+}
+
 /* What the tunnel does to datagrams, beside what the line does to the same. */
 static void format_bursts(const struct bench_pair *more, struct str *out)
 {
@@ -136,7 +141,7 @@ static void format_bursts(const struct bench_pair *more, struct str *out)
     bool has_raw = raw[0].bits_per_s > 0 || raw[1].bits_per_s > 0;
     int cost;
 
-    if (with[0].bits_per_s == 0 && with[1].bits_per_s == 0)
+    if (!has_bursts(more))
         return;
     str_addf(out, "  %-22s", "UDP, bursts");
     add_rate(out, with[0].bits_per_s);
@@ -168,13 +173,15 @@ static void format_pair(const struct bench *b, struct str *out)
         str_addf(out, "%s and %s, path %s: RTT %.3f ms, p99 %.3f ms\n", b->nodes[p->a].name,
             b->nodes[p->b].name, l->path[0] ? l->path : "none", l->rtt_median_us / 1000.0,
             l->rtt_p99_us / 1000.0);
-    if (!p->has_bulk)
+    if (!p->has_bulk && !has_bursts(more))
         return;
     (void)snprintf(many, sizeof(many), "TCP, %u streams", b->streams);
     str_addf(out, "  %-22s %13s %13s%s\n", "", "there", "back",
         has_raw ? "     raw there      raw back  cost" : "");
-    add_line(out, "TCP, one stream", &p->one, more->has_raw ? &more->raw_one : NULL);
-    add_line(out, many, &p->many, more->has_raw ? &more->raw_many : NULL);
+    if (p->has_bulk) {
+        add_line(out, "TCP, one stream", &p->one, more->has_raw ? &more->raw_one : NULL);
+        add_line(out, many, &p->many, more->has_raw ? &more->raw_many : NULL);
+    }
     if (more->has_both)
         add_line(out, "both ways at once", &more->both, NULL);
     format_bursts(more, out);
@@ -212,7 +219,7 @@ static void format_unmeasured(const struct bench *b, struct str *out)
         const struct preflight_node *first = &b->nodes[p->a];
         const struct preflight_node *second = &b->nodes[p->b];
 
-        if (p->has_bulk || first->why[0] != '\0' || second->why[0] != '\0')
+        if (p->has_bulk || has_bursts(&b->more[i]) || first->why[0] != '\0' || second->why[0] != '\0')
             continue;
         if (n++ < PAIRS_SHOWN)
             str_addf(out, "%s and %s were not measured: %s\n", first->name, second->name,

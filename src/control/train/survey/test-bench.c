@@ -134,6 +134,37 @@ static void test_bursts(void **state)
     json_decref(json);
 }
 
+/* A sample has bursts alone, and no complaint that no throughput was measured. */
+static void test_sample(void **state)
+{
+    struct bench_pair *more;
+    struct str out = STR_NULL;
+    struct daily_sample day;
+    struct sample s;
+
+    make_sample(&s);
+    s.bench.n_nodes = 2;
+    s.bench.n_pairs = 1;
+    s.pairs[0].has_bulk = false;
+    more = &s.more[0];
+    more->bursts[0] = (struct burst){.bits_per_s = 900000999};
+    more->bursts[1] = (struct burst){.bits_per_s = UINT64_MAX, .rtt_median_us = 412};
+    more->raw_bursts[0] = (struct burst){.bits_per_s = 1000000000, .rtt_median_us = 301};
+    bench_format(&s.bench, &out);
+    assert_non_null(strstr(str_text(&out), "UDP, bursts"));
+    assert_null(strstr(str_text(&out), "TCP"));
+    assert_null(strstr(str_text(&out), "not measured"));
+    str_deinit(&out);
+    day = bench_daily(more, 20786);
+    assert_int_equal(day.day, 20786);
+    assert_int_equal(day.tunnel_kbit[0], 900000);
+    assert_int_equal(day.tunnel_kbit[1], DAILY_KBIT_MAX);
+    assert_int_equal(day.raw_kbit[0], 1000000);
+    assert_int_equal(day.raw_kbit[1], 0);
+    assert_int_equal(day.tunnel_rtt_us, 412);
+    assert_int_equal(day.raw_rtt_us, 301);
+}
+
 static void test_expectation(void **state)
 {
     struct sample s;
@@ -307,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_rates_have_directions),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_bursts),
+        cmocka_unit_test(test_sample),
         cmocka_unit_test(test_expectation),
         cmocka_unit_test(test_nothing_measured),
         cmocka_unit_test(test_pair_not_measured),

@@ -28,7 +28,7 @@ static json_t *encode_raw(const struct preflight_pair *p, const struct bench_pai
 }
 
 /* Both ways of a burst, the first from the pair's first node; null: none was measured. */
-static json_t *encode_ways(const struct burst b[static 2])
+static json_t *encode_both(const struct burst b[static 2])
 {
     uint32_t rtt_us = b[0].rtt_median_us > 0 ? b[0].rtt_median_us : b[1].rtt_median_us;
 
@@ -50,7 +50,7 @@ static json_t *encode_bursts(const struct bench_pair *more)
     if (any->bits_per_s == 0)
         return json_null();
     json = json_pack("{s:I, s:o, s:o, s:s, s:s}", "datagramBytes", (json_int_t)any->size, "tunnel",
-        encode_ways(more->bursts), "raw", encode_ways(more->raw_bursts), "via", raw->via, "why",
+        encode_both(more->bursts), "raw", encode_both(more->raw_bursts), "via", raw->via, "why",
         more->burst_why);
     if (json && bench_burst_cost(more, &cost))
         (void)json_object_set_new(json, "costPercent", json_integer(cost));

@@ -20,6 +20,7 @@
 #define LIGHT_TIME    (8 * NSEC_PER_SEC)
 #define BULK_SPARE    (8 * NSEC_PER_SEC)  /* in addition to the duration of the transfer */
 #define BURST_TIME    (16 * NSEC_PER_SEC) /* with all that may be waited for */
+#define ROUND_SPARE   12                  /* seconds of a round; bursts that nothing answers */
 #define SESSION_SPARE 60                  /* seconds of a session, in addition to its rounds */
 #define RETRY_BUDGET  (10 * NSEC_PER_SEC) /* after it, no further pair is measured again */
 
@@ -75,7 +76,7 @@ static int open_sessions(struct survey *s, const struct survey_plan *plan,
 {
     struct order session = {.kind = ORDER_SESSION};
     struct rng rng = rng_kernel();
-    size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (3 + plan->ms / 50) +
+    size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (ROUND_SPARE + plan->ms / 50) +
                      (plan->datagrams > 0 ? LOSS_TOTAL_MS / 1000 : 0);
 
     (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);

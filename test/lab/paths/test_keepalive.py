@@ -26,6 +26,7 @@ from lab.support.agents import AgentNode, Site
 pytestmark = pytest.mark.namespaces
 
 SHORT_S, LONG_S = 5, 10
+PROGRAMS = Path(__file__).parents[1] / "support/programs"
 BROKEN = {"i1": "in", "o1": "out"}
 HUB = "198.51.100.10"
 TOPOLOGY = f"""
@@ -190,6 +191,12 @@ def test_the_hub_shows_each_provider(site: Site) -> None:
         assert (said["nodes"], said["natted"]) == (1, 1)
         assert said["forgottenSeconds"]["least"] == pytest.approx(found["forgottenSeconds"], abs=1)
         assert said["survivedSeconds"]["most"] == pytest.approx(found["survivedSeconds"], abs=1)
+    metrics = site.hub.run(["/usr/bin/python3", PROGRAMS / "ask.py", "GET",
+                            "http://weft/v1/metrics", "/run/weft/hub.sock"], quiet=True).out
+    found = re.search(r'weft_nat_forgotten_seconds\{network="default",provider="short",'
+                      r'region="r1"\} (\S+)', metrics)
+    assert SHORT_S / 2 < float(found[1]) < SHORT_S + 4
+    assert 'weft_nat_nodes{network="default",provider="long",region=""} 1' in metrics
     assert re.search(r"^short +r1 +1 +1 +1 ", site.hub.run([site.weft, "get", "nat"]).out, re.M)
 
 

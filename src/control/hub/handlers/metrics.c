@@ -96,8 +96,7 @@ static void add_nats(struct metrics *m, const struct model_network *net)
         const char *const *labels =
             METRIC_LABELS(net->spec.meta.name, g->provider, g->region);
 
-        if (g->n_measured > 0)
-            metrics_add_labelled(m, METRIC_NAT_NODES, labels, g->n_natted);
+        metrics_add_labelled(m, METRIC_NAT_NODES, labels, g->n_natted);
         if (g->forgotten_ms[0] > 0)
             metrics_add_labelled(m, METRIC_NAT_FORGOTTEN, labels, g->forgotten_ms[0] / 1e3);
     }

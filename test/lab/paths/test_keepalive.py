@@ -21,12 +21,12 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
+from lab.support import PROGRAMS
 from lab.support.agents import AgentNode, Site
 
 pytestmark = pytest.mark.namespaces
 
 SHORT_S, LONG_S = 5, 10
-PROGRAMS = Path(__file__).parents[1] / "support/programs"
 BROKEN = {"i1": "in", "o1": "out"}
 HUB = "198.51.100.10"
 TOPOLOGY = f"""

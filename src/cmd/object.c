@@ -53,6 +53,7 @@ static int option_kind(const struct option *o, const char *text, struct err *e)
 #define EDGES    "edges"
 #define EVENTS   "events"
 #define FINDINGS "findings"
+#define NAT      "nat"
 
 /* Also edges of which nobody says anything; a hub of an earlier version leaves them out. */
 #define IDLE_TOO "?idle=1"
@@ -62,23 +63,25 @@ static int option_what(const struct option *o, const char *text, struct err *e)
 {
     char all[OBJECT_KINDS_TEXT_MAX];
 
-    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0 || strcmp(text, FINDINGS) == 0)
+    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0 || strcmp(text, FINDINGS) == 0 ||
+        strcmp(text, NAT) == 0)
         return option_text(o, text, e);
     if (find_typed(text))
         return option_kind(o, text, e);
-    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s, %s, %s, %s", o->name, text,
-        object_kinds_text(all), EDGES, EVENTS, FINDINGS);
+    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s, %s, %s, %s, %s", o->name, text,
+        object_kinds_text(all), EDGES, EVENTS, FINDINGS, NAT);
 }
 
 static const struct option get_options[] = {
     {"KIND", NULL, option_what, &arg.kind, NULL,
         "Network, Node or MeshEdge, as JSON; or, for people, findings: what is wrong now, and what "
-        "to do; edges: how they are; events: what has happened",
+        "to do; edges: how they are; events: what has happened; nat: how long NATs remember, by "
+        "provider",
         .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
         "of one object; without it: all of the kind"},
     {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
-    {"--json", NULL, option_flag, &arg.json, NULL, "print findings, edges and events as JSON, too"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print these lists as JSON, too"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
@@ -255,6 +258,51 @@ static void print_events(const json_t *answer)
     print_table(&t);
 }
 
+/* "28.5", or "24 to 28.5"; "-": nothing was measured. */
+static void add_range(struct table *t, const json_t *range)
+{
+    double least = json_number_value(json_object_get(range, "least"));
+    double most = json_number_value(json_object_get(range, "most"));
+
+    if (!json_is_object(range))
+        table_add(t, "-");
+    else if (most - least < 0.05)
+        table_add(t, "%.1f s", least);
+    else
+        table_add(t, "%.1f to %.1f s", least, most);
+}
+
+static void print_nat(const json_t *answer)
+{
+    static const char *const head[] = {
+        "PROVIDER", "REGION", "NODES", "MEASURED", "BEHIND A NAT", "SURVIVED", "FORGOTTEN AFTER"};
+    const json_t *keepalive = json_object_get(answer, "keepaliveSeconds");
+    struct table t = {.n_columns = sizeof(head) / sizeof(*head)};
+    const json_t *group;
+    size_t i;
+
+    for (i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(json_object_get(answer, "providers"), i, group) {
+        for (size_t k = 0; k < 2; k++) {
+            const char *name =
+                admin_field(group, NULL, (const char *[]){"provider", "region"}[k]);
+
+            table_add(&t, "%s", name[0] ? name : "-");
+        }
+        for (size_t k = 0; k < 3; k++)
+            table_add(&t, "%lld",
+                (long long)json_integer_value(json_object_get(
+                    group, (const char *[]){"nodes", "measured", "natted"}[k])));
+        add_range(&t, json_object_get(group, "survivedSeconds"));
+        add_range(&t, json_object_get(group, "forgottenSeconds"));
+    }
+    print_table(&t);
+    if (json_is_integer(keepalive))
+        (void)printf("the network's keepalive is %lld s for all\n",
+            (long long)json_integer_value(keepalive));
+}
+
 int cmd_get(int argc, char **argv)
 {
     void (*print)(const json_t *answer);
@@ -266,9 +314,10 @@ int cmd_get(int argc, char **argv)
     print = strcmp(arg.kind, EDGES) == 0      ? print_edges
             : strcmp(arg.kind, EVENTS) == 0   ? print_events
             : strcmp(arg.kind, FINDINGS) == 0 ? print_findings
+            : strcmp(arg.kind, NAT) == 0      ? print_nat
                                               : NULL;
     if (print) {
-        if (arg.name && print == print_findings)
+        if (arg.name && print != print_edges && print != print_events)
             return cmd_refuse(
                 get_usage.command, "\"%s\" are all of them: no NAME goes with that", arg.kind);
         if (arg.name)

@@ -318,6 +318,7 @@ void agent_on_keepalive(void *ctx, bool is_measured, bool is_other)
         return;
     if (is_measured)
         node_keepalive_on_result(&a->keepalive, &a->snapshot.network);
+        hub_set_on_self(&a->hubs);
     if (is_other) {
         node_keepalive_on_interval(&a->keepalive);
         pass_plan_request(&a->pass, a->clock());
@@ -500,6 +501,7 @@ static int open_parts(struct life *l, struct err *e)
 static int start(struct life *l, struct err *e)
 {
     struct agent *a = &l->agent;
+    struct rng rng = rng_kernel();
     struct render_input in;
     int r = open_parts(l, e);
 
@@ -526,6 +528,7 @@ static int start(struct life *l, struct err *e)
     node_measure_start(&a->measure, &a->loop, &a->state.secret, a->state.interface,
         a->config->socket_path, &a->config->memlock);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
+    node_daily_init(&a->daily, rng_u64(&rng), clock_now());
     return 0;
 }
 

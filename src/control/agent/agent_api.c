@@ -245,6 +245,20 @@ static void post_proofs(void *ctx, const struct request *rq, struct response *rs
         response_json(rs, 200, answer);
 }
 
+/* What `weft bench --sample` has measured. */
+static void post_daily(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct err e = ERR_NULL;
+
+    if (node_daily_take(&a->daily, &a->snapshot, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    hub_set_on_self(&a->hubs);
+    response_empty(rs);
+}
+
 /* ---- the routes ----------------------------------------------------------------------------- */
 
 /*
@@ -281,6 +295,8 @@ static const struct route routes[] = {
         ROLE_OPERATOR},
     {"POST", "/v1/measure/proofs", API_ACCESS_ADMIN, post_proofs,
         "proofs that this node orders a measurement", ROLE_OPERATOR},
+    {"POST", "/v1/measure/daily", API_ACCESS_ADMIN, post_daily,
+        "what a line carries today, to be told to the hub", ROLE_OPERATOR},
     /* administer */
     {"PUT", "/v1/drain", API_ACCESS_ADMIN, put_drain,
         "how this node's health check is; it asks to be drained, or to be given work again",

@@ -14,6 +14,7 @@
 #include "agent/node_report.h"
 #include "agent/paths/edge/path_driver.h"
 #include "base/err.h"
+#include "mesh/object/traffic.h"
 #include "net/netlink/rtnl.h"
 #include "net/tun/offload.h"
 #include "os/clock.h"
@@ -528,6 +529,7 @@ static void poll_report(struct agent *a, nsec_t now)
 {
     const struct engine *engine = a->reconcile.engine;
     char host[NAME_MAX_LEN + 1] = "";
+    const struct keepalive_plan *plan = &a->keepalive.probe.plan;
     struct node_report_facts facts = {.snapshot = &a->snapshot,
         .seen = &a->seen,
         .reach = &a->reach,
@@ -544,6 +546,9 @@ static void poll_report(struct agent *a, nsec_t now)
         .counts = node_watch_look(a->watch, now),
         .metrics_port = metrics_port_overlay(&a->metrics),
         .findings = &a->findings,
+        .daily = &a->daily,
+        .nat = keepalive_plan_is_known(plan) ? &plan->known.bounds : NULL,
+        .is_natted = plan->view.is_natted,
         .now = now,
         .wall_s = a->wall_clock() / NSEC_PER_SEC};
 
@@ -576,6 +581,17 @@ static uint64_t count_packets(struct agent *a)
     return r == 0 ? link.n_packets : 0;
 }
 
+static void poll_daily(struct agent *a, nsec_t now)
+{
+    const struct node_daily_facts facts = {.snapshot = &a->snapshot,
+        .reach = &a->reach,
+        .is_busy = a->running.n > 0,
+        .now = now,
+        .day = traffic_day(a->wall_clock() / NSEC_PER_SEC)};
+
+    node_daily_poll(&a->daily, &facts, a->config->socket_path);
+}
+
 void agent_core_poll(struct agent *a)
 {
     nsec_t now = a->clock();
@@ -601,6 +617,7 @@ void agent_core_poll(struct agent *a)
         meter(a, now);
     node_jobs_poll(&a->running, now);
     node_measure_tell_jobs(&a->measure, node_jobs_started(&a->running));
+    poll_daily(a, now);
     /* What a job has moved is reported as soon as it has ended. */
     if (a->running.has_ended) {
         a->running.has_ended = false;

@@ -21,6 +21,7 @@
 #include "agent/agent.h"
 #include "agent/hub_set.h"
 #include "agent/meter.h"
+#include "agent/node_daily.h"
 #include "agent/node_jobs.h"
 #include "agent/node_keepalive.h"
 #include "agent/node_machine.h"
@@ -83,6 +84,7 @@ struct agent {
     struct resolver *resolver; /* owns; NULL: the node was told at its join to have none */
     struct node_names names;
     struct node_measure measure;
+    struct node_daily daily;
     struct node_meter meter;
     struct metrics_port metrics; /* where Prometheus asks */
     struct node_clock time;      /* is this machine's right? */

@@ -156,6 +156,13 @@ static void add_path(struct metrics *m, const struct node_metrics_facts *facts,
     metrics_add_labelled(
         m, METRIC_AGENT_PEER_RTT, labels, (double)(path->rtt / NSEC_PER_USEC) / 1e6);
     metrics_add_labelled(m, METRIC_AGENT_PEER_LOSS, labels, path->loss_permille / 1e3);
+    if (!rtt_spread_is_known(&path->spread))
+        return;
+    metrics_add_labelled(m, METRIC_AGENT_PEER_RTT_QUANTILE, METRIC_LABELS(path->node, "0.5"),
+        path->spread.p50_us / 1e6);
+    metrics_add_labelled(m, METRIC_AGENT_PEER_RTT_QUANTILE, METRIC_LABELS(path->node, "0.99"),
+        path->spread.p99_us / 1e6);
+    metrics_add_labelled(m, METRIC_AGENT_PEER_JITTER, labels, path->spread.jitter_us / 1e6);
 }
 
 static void add_peer(struct metrics *m, const struct node_metrics_facts *facts,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/meter.h"
+#include "agent/node_daily.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/parse.h"
@@ -48,6 +49,7 @@ struct reported_edge {
     nsec_t handshake; /* monotonic; 0: none */
     struct loss_rate loss;
     enum loss_level level;
+    struct rtt_spread spread;
     struct endpoint endpoint;
     struct x25519_public key;
 };
@@ -168,6 +170,7 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
     t.has_why = path->why[0] != '\0';
     t.loss = observation_loss(ob, facts->now);
     t.level = ob && ob->loss ? ob->loss->level : LOSS_LEVEL_NONE;
+    t.spread = path->spread;
     *ret = t;
     return true;
 }
@@ -184,6 +187,7 @@ static bool is_same(const void *x, const void *y)
            a->lacks_rate == b->lacks_rate && a->has_why == b->has_why &&
            a->handshake == b->handshake && a->level == b->level &&
            loss_rate_is_known(&a->loss) == loss_rate_is_known(&b->loss) &&
+           !rtt_spread_differs(&a->spread, &b->spread) &&
            endpoint_equal(&a->endpoint, &b->endpoint) && x25519_public_equal(&a->key, &b->key);
 }
 
@@ -216,10 +220,11 @@ static json_t *encode_edge(const void *edge, const void *ctx)
     /* A report of EDGES_MAX edges has room for one of both. */
     if (!error && t->has_why)
         find_why(facts, t->head.peer, why);
-    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
+    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
         "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
         "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
-        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "endpoint",
+        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "rtt",
+        edge_spread_encode(&t->spread), "endpoint",
         endpoint_is_none(&t->endpoint) ? NULL : endpoint_format(&t->endpoint, endpoint),
         "publicKey", x25519_public_is_none(&t->key) ? NULL : x25519_public_format(&t->key, key),
         "error", error, "why", why[0] != '\0' ? why : NULL);
@@ -271,6 +276,8 @@ void node_report_on_result(struct node_report *nr, enum edge_report_result resul
     edge_report_on_result(&nr->edges, result);
     if (result == EDGE_REPORT_TAKEN && nr->traffic_sent != 0)
         nr->traffic_reported = nr->traffic_sent;
+    if (result == EDGE_REPORT_TAKEN && nr->daily_sent != 0)
+        nr->daily_reported = nr->daily_sent;
     if (result == EDGE_REPORT_OLD) {
         /* The first report to an older hub held fewer edges than it can take. */
         nr->edges_changed |= !nr->is_old_hub;
@@ -291,12 +298,24 @@ bool node_report_hostname(char *host, const char *self)
     return parse_name(host, "host name", NULL) >= 0 && strcmp(host, self) != 0;
 }
 
+/* How long it keeps a silent UDP mapping; NULL: not measured. */
+static json_t *encode_nat(const struct node_report_facts *facts)
+{
+    const struct keepalive_bounds *b = facts->nat;
+
+    if (!b)
+        return NULL;
+    return json_pack("{s:b, s:o*, s:o*}", "natted", (int)facts->is_natted, "survivedMs",
+        b->lives > 0 ? json_integer(b->lives / NSEC_PER_MSEC) : NULL, "forgottenMs",
+        b->dies != NSEC_NEVER ? json_integer(b->dies / NSEC_PER_MSEC) : NULL);
+}
+
 /* The kernel's engine has one cipher, so the speeds of others are of no use to peers. */
 static json_t *encode_node(const struct node_report_facts *facts)
 {
     bool is_user = facts->engine == ENGINE_KIND_USERSPACE;
 
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:O*, s:o*}", "engine",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:O*, s:o*, s:o*}", "engine",
         facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine], "version",
         version_text, "hostname", facts->hostname, "candidates",
         path_report_encode_candidates(facts->self), "paths", path_report_encode_facts(facts->self),
@@ -304,7 +323,8 @@ static json_t *encode_node(const struct node_report_facts *facts)
         facts->fabric ? fabric_report_encode(facts->fabric) : NULL, "relayLine",
         facts->line ? relay_line_encode(facts->line) : NULL, "routes",
         facts->routes->n ? subnets_encode(facts->routes) : NULL, "machine", facts->machine,
-        "metricsPort", facts->metrics_port ? json_integer(facts->metrics_port) : NULL);
+        "metricsPort", facts->metrics_port ? json_integer(facts->metrics_port) : NULL, "nat",
+        encode_nat(facts));
 }
 
 static json_t *encode_applied(const struct node_report_facts *facts)
@@ -352,6 +372,21 @@ static json_t *encode_traffic(
     return json;
 }
 
+/* What lines carry; NULL: nothing that the hub lacks. */
+static json_t *encode_daily(struct node_report *nr, const struct node_report_facts *facts)
+{
+    json_t *json;
+
+    nr->daily_sent = 0;
+    if (nr->edges.begins)
+        nr->daily_reported = 0;
+    if (!facts->daily || nr->is_old_hub)
+        return NULL;
+    json = node_daily_encode(facts->daily, nr->daily_reported, &nr->daily_sent);
+    nr->daily_sent = json ? nr->daily_sent : 0;
+    return json;
+}
+
 json_t *node_report_encode(struct node_report *nr, const struct node_report_facts *facts)
 {
     int cpu = machine_cpu_percent(facts->counts);
@@ -363,7 +398,7 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
     json_decref(nr->found_reported);
     nr->found_reported = encode_findings(facts);
     edges = encode_edges(nr, facts);
-    body = json_pack("{s:o*, s:o*, s:o, s:O*, s:o, s:o*}", "traffic",
+    body = json_pack("{s:o*, s:o*, s:o*, s:o, s:O*, s:o, s:o*}", "daily", encode_daily(nr, facts), "traffic",
         encode_traffic(nr, facts, json_object_size(edges)), "node", encode_changes(nr, facts),
         "applied", encode_applied(facts), "findings", nr->found_reported, "edges", edges,
         "cpuPercent", cpu >= 0 && !nr->is_old_hub ? json_integer(cpu) : NULL);

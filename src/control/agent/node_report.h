@@ -19,6 +19,7 @@
 #include "engine/engine.h"
 #include "health/finding.h"
 #include "monitor/edge_report.h"
+#include "path/keepalive.h"
 
 struct machine_watch;
 
@@ -32,6 +33,8 @@ struct node_report {
     json_t *found_reported; /* owns a reference; the findings of the last report; NULL: none was */
     uint64_t traffic_reported; /* number of the last flow that the hub took (meter.h) */
     uint64_t traffic_sent;     /* and of the last in the report being sent; 0: none is in it */
+    uint64_t daily_reported; /* the same of the samples of node_daily.h */
+    uint64_t daily_sent;
     json_t
         *node_reported; /* owns a reference; what was reported of the node; NULL: to be reported */
 };
@@ -53,6 +56,9 @@ struct node_report_facts {
     const json_t *machine;              /* on which this agent runs; NULL: not to be told */
     const struct machine_watch *counts; /* what its kernel counts; NULL: not read yet */
     uint16_t metrics_port;   /* where Prometheus asks, at the overlay address; 0: nowhere there */
+    const struct node_daily *daily;     /* what lines carry; NULL: not to be told */
+    const struct keepalive_bounds *nat; /* what was measured of the NAT; NULL: nothing yet */
+    bool is_natted;                     /* there is one between this node and the hub */
     enum engine_kind engine; /* AUTO: none runs */
     uint64_t applied;        /* revision of the last pass that succeeded; 0: none did */
     const char *fault;       /* why the last pass failed; "": it did not */

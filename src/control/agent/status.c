@@ -65,6 +65,12 @@ static json_t *encode_rtt(const struct reach_peer *peer, nsec_t rtt)
     return peer->is_measured ? json_real((double)(rtt / NSEC_PER_USEC) / 1000) : json_null();
 }
 
+/* One figure of the spread of round trips, us. */
+static json_t *encode_spread(const struct reach_peer *peer, uint32_t us)
+{
+    return rtt_spread_is_known(&peer->spread) ? json_real(us / 1000.0) : json_null();
+}
+
 /* How one peer is reached: the fields that the status and `weft paths` share. The relay is the name
  * of the node that relays; null where none does. */
 static json_t *encode_reach(const struct reach_peer *peer, uint64_t rate, nsec_t now)
@@ -73,11 +79,14 @@ static json_t *encode_reach(const struct reach_peer *peer, uint64_t rate, nsec_t
                          ? json_null()
                          : json_integer((json_int_t)((now - peer->silent_since) / NSEC_PER_SEC));
 
-    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "path",
+    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path",
         path_kind_names[peer->kind], "relay",
         peer->relay[0] != '\0' ? json_string(peer->relay) : json_null(), "why", peer->why,
         "sinceSeconds", (json_int_t)((now - peer->since) / NSEC_PER_SEC), "silentSeconds", silent,
         "rttMs", encode_rtt(peer, peer->rtt), "leastRttMs", encode_rtt(peer, peer->least_rtt),
+        "rttP50Ms", encode_spread(peer, peer->spread.p50_us), "rttP99Ms",
+        encode_spread(peer, peer->spread.p99_us), "jitterMs",
+        encode_spread(peer, peer->spread.jitter_us),
         "loss", peer->has_loss ? json_real(peer->loss_permille / 1000.0) : json_null(),
         "rateBitsPerSecond", encode_rate(rate));
 }

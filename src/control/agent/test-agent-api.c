@@ -404,6 +404,20 @@ static void test_proofs(void **state)
     close_api();
 }
 
+static void test_a_sample_of_a_line(void **state)
+{
+    struct agent *a = open_api(state);
+
+    assert_int_equal(
+        ask("POST", "/v1/measure/daily", "{\"peer\":\"n3\",\"sample\":[20786,9,8,7,6,5,4]}"), 204);
+    assert_int_equal(a->daily.n, 1);
+    assert_int_equal(a->daily.peers[0].sample.raw_kbit[1], 6);
+    assert_int_equal(ask("POST", "/v1/measure/daily", "{\"peer\":\"n3\",\"sample\":[]}"), 400);
+    assert_int_equal(
+        ask("POST", "/v1/measure/daily", "{\"peer\":\"x\",\"sample\":[1,0,0,0,0,0,0]}"), 400);
+    close_api();
+}
+
 /* Members of the group read and run, and change nothing of the node. */
 static void test_who_may_do_what(void **state)
 {
@@ -526,6 +540,7 @@ int main(int argc, char *argv[])
         TEST(test_a_job_that_runs_here),
         TEST(test_what_nccl_took),
         TEST(test_proofs),
+        TEST(test_a_sample_of_a_line),
         TEST(test_who_may_do_what),
         TEST(test_the_kernels_engine_is_not_renewed),
         TEST(test_it_is_taken_down),

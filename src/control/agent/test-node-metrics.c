@@ -344,6 +344,7 @@ static void make_many(unsigned n)
             .since = 1 * SEC,
             .is_measured = true,
             .rtt = 123457 * NSEC_PER_USEC,
+            .spread = {123457, 234567, 12345, RTT_SAMPLES},
             .loss_permille = 123};
         memcpy(path->node, o.node.meta.name, sizeof(path->node));
         w.seen[i] = (struct observation){.key = o.node.key,
@@ -381,10 +382,10 @@ static void test_a_thousand_peers(void **state)
         least = nsec_min(least, clock_now() - since);
     }
     assert_true(strlen(text) < 2u << 20);
-    assert_int_equal(count(text, "\nweft_agent_peer_"), 11 * N_MANY);
-    assert_int_equal(count(text, "{peer=\"n"), 11 * N_MANY);
+    assert_int_equal(count(text, "\nweft_agent_peer_"), 14 * N_MANY);
+    assert_int_equal(count(text, "{peer=\"n"), 14 * N_MANY);
     assert_int_equal(count(text, "\nweft_agent_peer_rtt_seconds{"), N_MANY);
-    assert_int_equal(count(text, "=\""), (11 + 3) * N_MANY);
+    assert_int_equal(count(text, "=\""), (14 + 5) * N_MANY);
     (void)printf("FIGURE a scrape of %d peers: %.1f ms, %zu bytes\n", N_MANY,
         (double)least / (double)NSEC_PER_MSEC, strlen(text));
     free(text);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "agent/meter.h"
+#include "agent/node_daily.h"
 #include "agent/node_report.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
@@ -342,6 +343,68 @@ static void test_loss(void **state)
     snapshot_deinit(&w->snapshot);
 }
 
+/* Round trips are told when they are known, when they differ much, and when they are known no more.
+ */
+static void test_round_trips(void **state)
+{
+    struct world *w = make_world();
+    struct rtt_spread *spread = &w->reached[0].spread;
+    struct node_report nr;
+    char key[X25519_BASE64_MAX];
+    char text[1024];
+
+    (void)x25519_public_format(&w->seen[0].key, key);
+    node_report_init(&nr, 7);
+    *spread = (struct rtt_spread){20000, 31500, 250, 120};
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":20.0,"
+        "\"p99Ms\":31.5,\"jitterMs\":0.25,\"samples\":120},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    *spread = (struct rtt_spread){21000, 40000, 9000, 200};
+    edges_are(&nr, w, "{}");
+    spread->p99_us = 80000;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":21.0,"
+        "\"p99Ms\":80.0,\"jitterMs\":9.0,\"samples\":200},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    *spread = (struct rtt_spread){.samples = 0};
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"publicKey\":\"%s\"}}", key);
+    edges_are(&nr, w, text);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* A sample is told until the hub has it, and to each hub. */
+static void test_samples_of_lines(void **state)
+{
+    static struct node_daily daily;
+    struct world *w = make_world();
+    struct node_report nr;
+    json_t *json;
+
+    daily = (struct node_daily){.n = 1, .seq = 5, .peers = {{.name = "n3", .seq = 5}}};
+    daily.peers[0].sample = (struct daily_sample){.day = 20786, .raw_kbit = {7, 0}};
+    w->facts.daily = &daily;
+    node_report_init(&nr, 7);
+    for (unsigned i = 0; i < 4; i++) {
+        json = node_report_encode(&nr, &w->facts);
+        assert_int_equal(json_object_size(json_object_get(json, "daily")), i < 2 || i == 3);
+        json_decref(json);
+        take(&nr, i == 0 ? EDGE_REPORT_LOST : EDGE_REPORT_TAKEN);
+        daily.seq = daily.peers[0].seq = i == 2 ? 6 : daily.seq;
+    }
+    /* Another hub has none of it. */
+    node_report_on_hub(&nr);
+    json = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_object_size(json_object_get(json, "daily")), 1);
+    json_decref(json);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
 /* A rate of an edge that the engine does not keep is told with that edge, also before a handshake.
  */
 static void test_a_rate_that_is_not_kept(void **state)
@@ -602,11 +665,14 @@ static void test_node(void **state)
     assert_null(get(json, "node", "hostname"));
     assert_null(get(json, "node", "routes"));
     assert_null(get(json, "node", "metricsPort"));
+    assert_null(get(json, "node", "nat"));
     assert_null(get(json, "node", "fabric"));
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_KERNEL;
     w->facts.hostname = "box7";
+    w->facts.nat = &(struct keepalive_bounds){.lives = 27 * SEC, .dies = 28500 * MS};
+    w->facts.is_natted = true;
     w->facts.metrics_port = 9586;
     assert_int_equal(subnets_parse(&w->routes, "10.9.0.0/24", NULL), 0);
     json = node_report_encode(&nr, &w->facts);
@@ -614,6 +680,11 @@ static void test_node(void **state)
     assert_null(get(json, "node", "aead"));
     assert_string_equal(json_string_value(get(json, "node", "hostname")), "box7");
     assert_int_equal(json_array_size(get(json, "node", "routes")), 1);
+    assert_int_equal(
+        json_integer_value(json_object_get(get(json, "node", "nat"), "survivedMs")), 27000);
+    assert_int_equal(
+        json_integer_value(json_object_get(get(json, "node", "nat"), "forgottenMs")), 28500);
+    assert_true(json_is_true(json_object_get(get(json, "node", "nat"), "natted")));
     assert_int_equal(json_integer_value(get(json, "node", "metricsPort")), 9586);
     json_decref(json);
 
@@ -775,6 +846,8 @@ int main(void)
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_all_of_an_edge),
         cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_samples_of_lines),
         cmocka_unit_test(test_a_rate_that_is_not_kept),
         cmocka_unit_test(test_thousands_of_edges),
         cmocka_unit_test(test_what_is_lost),

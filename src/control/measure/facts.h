@@ -72,6 +72,7 @@ struct facts {
                           another congestion control */
     bool counts_loss;  /* its measuring service knows ORDER_LOSS; one of an earlier version does not
                         */
+    bool counts_bursts;          /* the same of ORDER_BURST */
     char interface[IFNAMSIZ];    /* the overlay's */
     struct ip_addr address;      /* this node's on that interface, IPv4 */
     struct ip_addr host_address; /* what the machine's own name resolves to; none: nothing */

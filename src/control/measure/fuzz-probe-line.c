@@ -30,6 +30,8 @@ static void check_order(const json_t *json)
     assert(o.streams <= ORDER_STREAMS_MAX && o.ms <= ORDER_MS_MAX && o.pings <= ORDER_PINGS_MAX);
     assert(o.datagrams <= ORDER_DATAGRAMS_MAX && o.per_second <= ORDER_PER_SECOND_MAX);
     assert(o.kind != ORDER_LOSS || (o.datagrams > 0 && o.per_second > 0 && o.ms > 0));
+    assert(o.kind != ORDER_BURST || (o.ms <= ORDER_BURST_MS_MAX && o.bytes <= ORDER_BURST_MAX));
+    assert(o.kind != ORDER_CATCH || (o.size >= FRAME_LEN && o.size <= ORDER_DATAGRAM_MAX));
     assert(o.kind != ORDER_ALLREDUCE || (o.rank < o.n_addrs && o.bytes <= ORDER_VECTOR_MAX));
     text = order_encode(&o);
     assert(text && order_decode(&again, text, &e) == 0);
@@ -92,6 +94,8 @@ static void check_results(const json_t *json)
     struct idle_test idle;
     struct bulk bulk;
     struct loss_test loss;
+    struct burst burst;
+    struct caught caught;
     struct allreduce sum;
     struct wrong_name wrong;
     struct err e = ERR_NULL;
@@ -110,6 +114,10 @@ static void check_results(const json_t *json)
         assert(memchr(bulk.via, '\0', sizeof(bulk.via)));
     if (loss_test_decode(&loss, json, &e) == 0)
         assert(memchr(loss.why, '\0', sizeof(loss.why)) && loss.heard <= loss.sent);
+    if (burst_decode(&burst, json, &e) == 0)
+        assert(memchr(burst.via, '\0', sizeof(burst.via)) && burst.size <= UINT16_MAX);
+    if (caught_decode(&caught, json, &e) == 0)
+        assert(caught.heard <= 10000000);
     if (allreduce_decode(&sum, json, &e) == 0)
         assert(sum.elapsed >= 0);
     if (facts_decode(&facts, json, &e) == 0) {

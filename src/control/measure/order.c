@@ -16,7 +16,8 @@
 #define REPEATS_MAX 1000
 
 static const char *const kind_names[] = {"none", "session", "facts", "names", "warm", "light",
-    "bulk", "loss", "heard", "underlay", "allreduce", "sink", "source", "hop", "port"};
+    "bulk", "loss", "heard", "underlay", "allreduce", "sink", "source", "hop", "port", "burst",
+    "catch"};
 static const char *const way_names[] = {"out", "in", "both"};
 const char *const order_algorithm_names[] = {"ring", "tree"};
 
@@ -74,10 +75,12 @@ static const struct row order_rows[] = {
         .has = offsetof(struct order, has_proof), .kinds = BIT(SESSION)},
     {ROW(TEXT, "purpose", struct order, purpose), .min = 1, .kinds = BIT(SESSION)},
     {ROW(HEX, "id", struct order, id),
-        .kinds = BIT(SESSION) | BIT(SINK) | BIT(SOURCE) | BIT(HOP) | BIT(PORT)},
+        .kinds =
+            BIT(SESSION) | BIT(SINK) | BIT(SOURCE) | BIT(HOP) | BIT(PORT) | BIT(CATCH)},
     {ROW(U32, "seconds", struct order, seconds), .min = 1, .max = ORDER_SECONDS_MAX,
         .kinds = BIT(SESSION)},
-    {ROW(IPV4, "peer", struct order, peer), .kinds = BIT(IDLE_TEST) | BIT(BULK) | BIT(LOSS)},
+    {ROW(IPV4, "peer", struct order, peer),
+        .kinds = BIT(IDLE_TEST) | BIT(BULK) | BIT(LOSS) | BIT(BURST)},
     {ROW(U32, "pings", struct order, pings), .min = 1, .max = ORDER_PINGS_MAX,
         .kinds = BIT(IDLE_TEST)},
     {ROW(U32, "datagrams", struct order, datagrams), .min = 1, .max = ORDER_DATAGRAMS_MAX,
@@ -90,6 +93,14 @@ static const struct row order_rows[] = {
         .kinds = BIT(HOP) | BIT(ALLREDUCE)},
     {ROW(U32, "ms", struct order, ms), .min = 1, .max = ORDER_MS_MAX,
         .kinds = BIT(BULK) | BIT(LOSS) | BIT(SINK) | BIT(SOURCE) | BIT(ALLREDUCE)},
+    {ROW(U32, "ms", struct order, ms), .min = 1, .max = ORDER_BURST_MS_MAX,
+        .kinds = BIT(BURST) | BIT(CATCH)},
+    {ROW(U64, "bytes", struct order, bytes), .min = 1, .max = ORDER_BURST_MAX,
+        .kinds = BIT(BURST)},
+    {ROW(U32, "size", struct order, size), .min = FRAME_LEN, .max = ORDER_DATAGRAM_MAX,
+        .kinds = BIT(CATCH)},
+    {ROW(U32, "port", struct order, port), .min = 1, .max = UINT16_MAX, .kinds = BIT(CATCH)},
+    {ROW(U32, "mapped", struct order, mapped), .max = UINT16_MAX, .kinds = BIT(CATCH)},
     {ROW(U64, "bytes", struct order, bytes), .min = 1, .max = ORDER_BYTES_MAX,
         .kinds = BIT(BULK) | BIT(SOURCE)},
     {ROW(U64, "bytes", struct order, bytes), .min = 4, .max = ORDER_VECTOR_MAX,
@@ -99,7 +110,7 @@ static const struct row order_rows[] = {
     {ROW(ENUM, "way", struct order, way), .names = way_names, .max = ORDER_DIRECTION_N,
         .kinds = BIT(BULK)},
     {ROW(BOOL, "underlay", struct order, underlay), .is_optional = true,
-        .has = offsetof(struct order, underlay), .kinds = BIT(BULK)},
+        .has = offsetof(struct order, underlay), .kinds = BIT(BULK) | BIT(BURST) | BIT(CATCH)},
     {ROW(ENUM, "algorithm", struct order, algorithm), .names = order_algorithm_names,
         .max = ORDER_ALGORITHM_N, .kinds = BIT(ALLREDUCE)},
     {.type = ROW_END},

@@ -34,6 +34,9 @@
 #define ORDER_SECONDS_MAX    600           /* of one session */
 #define ORDER_DATAGRAMS_MAX  100000        /* of one test of loss */
 #define ORDER_PER_SECOND_MAX 50000         /* datagrams of it */
+#define ORDER_BURST_MS_MAX   1000          /* of one burst */
+#define ORDER_BURST_MAX      (256ull << 20) /* bytes of it */
+#define ORDER_DATAGRAM_MAX   9216          /* bytes of one of its datagrams */
 
 enum order_kind {
     ORDER_NONE,
@@ -51,6 +54,8 @@ enum order_kind {
     ORDER_SOURCE,    /* data connection: send, for the given time */
     ORDER_HOP,       /* data connection: from a neighbour in an all-reduce */
     ORDER_PORT,      /* between members: report the port that is open outside the overlay */
+    ORDER_BURST,     /* measure with datagrams what a way to a peer carries, and its RTT */
+    ORDER_CATCH,     /* data connection: count the datagrams of a burst */
     ORDER_N,
 };
 
@@ -91,20 +96,24 @@ struct order_name {
 /** An order. The comment of a field says in which kinds it is used. */
 struct order {
     enum order_kind kind;
-    struct session_id id;     /* SESSION, SINK, SOURCE, HOP, PORT */
+    struct session_id id;     /* SESSION, SINK, SOURCE, HOP, PORT, CATCH */
     char purpose[16];         /* SESSION: "preflight", "bench" */
     uint32_t seconds;         /* SESSION: how long it lasts at most */
     bool has_proof;           /* SESSION: */
     struct order_proof proof; /* SESSION: for the challenge of this connection */
-    struct ip_addr peer;      /* IDLE_TEST, BULK, LOSS */
+    struct ip_addr peer;      /* IDLE_TEST, BULK, LOSS, BURST */
     uint32_t pings;           /* IDLE_TEST */
     uint32_t datagrams;       /* LOSS: at most */
     uint32_t per_second;      /* LOSS: datagrams, at most */
     uint32_t streams;         /* BULK */
-    uint32_t ms;              /* BULK, SINK, SOURCE: how long to send; LOSS, ALLREDUCE: at most */
-    uint64_t bytes;           /* BULK, SOURCE: at most; ALLREDUCE: of the vector */
+    uint32_t ms;    /* BULK, SINK, SOURCE, BURST, CATCH: how long to send; LOSS, ALLREDUCE: at most */
+    uint64_t bytes; /* BULK, SOURCE, BURST: at most; ALLREDUCE: of the vector */
+    uint32_t size;  /* CATCH: bytes of each datagram */
+    uint32_t port;  /* CATCH: of the sender's socket */
+    uint32_t mapped;          /* CATCH: the same, as a server sees it; 0: not known */
     enum order_direction way; /* BULK */
-    bool underlay;            /* BULK: measure outside the overlay; see bulk_run() */
+    bool underlay;            /* BULK, BURST, CATCH: outside the overlay; see bulk_run() and
+                                 burst_run() */
     uint32_t rank;            /* ALLREDUCE: the member's own index in @addrs; HOP: the sender's */
     uint32_t repeats;         /* ALLREDUCE */
     enum order_algorithm algorithm; /* ALLREDUCE */

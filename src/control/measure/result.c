@@ -12,6 +12,8 @@
 #define BYTES_MAX (1ull << 50)
 #define RATE_MAX  (1ull << 50)
 
+#define DATAGRAMS_MAX 10000000u /* of one burst */
+
 bool result_is_bbr(const char *congestion)
 {
     return strncmp(congestion, "bbr", strlen("bbr")) == 0;
@@ -73,6 +75,24 @@ static const struct row loss_test_rows[] = {
     {.type = ROW_END},
 };
 
+static const struct row burst_rows[] = {
+    {ROW(U32, "rttMinUs", struct burst, rtt_min_us), .max = USEC_MAX},
+    {ROW(U32, "rttMedianUs", struct burst, rtt_median_us), .max = USEC_MAX},
+    {ROW(U32, "size", struct burst, size), .max = UINT16_MAX},
+    {ROW(U32, "sent", struct burst, sent), .max = DATAGRAMS_MAX},
+    {ROW(U32, "heard", struct burst, heard), .max = DATAGRAMS_MAX},
+    {ROW(U64, "bitsPerSecond", struct burst, bits_per_s), .max = RATE_MAX},
+    {ROW(TEXT, "via", struct burst, via)},
+    {ROW(TEXT, "why", struct burst, why)},
+    {.type = ROW_END},
+};
+
+static const struct row caught_rows[] = {
+    {ROW(U32, "heard", struct caught, heard), .max = DATAGRAMS_MAX},
+    {ROW(U64, "bitsPerSecond", struct caught, bits_per_s), .max = RATE_MAX},
+    {.type = ROW_END},
+};
+
 static const struct row allreduce_rows[] = {
     {ROW(U64, "elapsedNs", struct allreduce, elapsed), .max = USEC_MAX * 1000ull},
     {ROW(U32, "repeats", struct allreduce, repeats), .max = COUNT_MAX},
@@ -131,6 +151,30 @@ int loss_test_decode(struct loss_test *ret, const json_t *json, struct err *e)
     if (r == 0 && ret->heard > ret->sent)
         ret->heard = ret->sent;
     return r;
+}
+
+json_t *burst_encode(const struct burst *b)
+{
+    return table_encode(json_object(), burst_rows, 0, b);
+}
+
+int burst_decode(struct burst *ret, const json_t *json, struct err *e)
+{
+    struct burst b = {0};
+
+    return take(json, "the result of a burst", burst_rows, &b, ret, sizeof(*ret), e);
+}
+
+json_t *caught_encode(const struct caught *c)
+{
+    return table_encode(json_object(), caught_rows, 0, c);
+}
+
+int caught_decode(struct caught *ret, const json_t *json, struct err *e)
+{
+    struct caught c = {0};
+
+    return take(json, "what came of a burst", caught_rows, &c, ret, sizeof(*ret), e);
 }
 
 json_t *allreduce_encode(const struct allreduce *rd)

@@ -87,6 +87,23 @@ static void test_bounds(void **state)
         {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 1, "
          "\"perSecond\": 1, \"ms\": 30001}",
             "\"ms\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1000, \"bytes\": 268435456}", NULL},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1001, \"bytes\": 1}", "\"ms\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 268435457}",
+            "\"bytes\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1000, \"size\": 9216, \"port\": 65535, "
+         "\"mapped\": 0}",
+            NULL},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1001, \"size\": 56, \"port\": 1, \"mapped\": 0}",
+            "\"ms\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 55, \"port\": 1, \"mapped\": 0}",
+            "\"size\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 9217, \"port\": 1, \"mapped\": 0}",
+            "\"size\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 56, \"port\": 0, \"mapped\": 0}",
+            "\"port\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 56, \"port\": 1, \"mapped\": 65536}",
+            "\"mapped\""},
         {"{\"op\": \"source\", " ID ", \"ms\": 30000, \"bytes\": 17179869184}", NULL},
         {"{\"op\": \"source\", " ID ", \"ms\": 0, \"bytes\": 1}", "\"ms\""},
         {"{\"op\": \"source\", " ID ", \"ms\": 1, \"bytes\": 0}", "\"bytes\""},
@@ -172,6 +189,10 @@ static void test_there_and_back(void **state)
         "{\"op\": \"source\", " ID ", \"ms\": 1000, \"bytes\": 17}",
         "{\"op\": \"hop\", " ID ", \"rank\": 7}",
         "{\"op\": \"port\", " ID "}",
+        "{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 100, \"bytes\": 16777216, "
+        "\"underlay\": true}",
+        "{\"op\": \"catch\", " ID ", \"ms\": 100, \"size\": 1392, \"port\": 40001, "
+        "\"mapped\": 1025, \"underlay\": true}",
     };
 
     _Static_assert(
@@ -213,6 +234,20 @@ static json_t *loss_again(const json_t *json, struct err *e)
     return loss_test_decode(&l, json, e) == 0 ? loss_test_encode(&l) : NULL;
 }
 
+static json_t *burst_again(const json_t *json, struct err *e)
+{
+    struct burst b;
+
+    return burst_decode(&b, json, e) == 0 ? burst_encode(&b) : NULL;
+}
+
+static json_t *caught_again(const json_t *json, struct err *e)
+{
+    struct caught c;
+
+    return caught_decode(&c, json, e) == 0 ? caught_encode(&c) : NULL;
+}
+
 static json_t *allreduce_again(const json_t *json, struct err *e)
 {
     struct allreduce rd;
@@ -244,6 +279,11 @@ static const struct answer {
       "'in': {'bytes': 0, 'bitsPerSecond': 3, 'retransmits': 0}, 'via': '10.42.0.3', 'why': ''}",
       ""},
   loss_answer = {loss_again, "{'sent': 1000000, 'heard': 9990, 'ms': 600000, 'why': ''}", ""},
+  burst_answer = {burst_again,
+      "{'rttMinUs': 100, 'rttMedianUs': 600000000, 'size': 1392, 'sent': 10000000, 'heard': 9990, "
+      "'bitsPerSecond': 1125899906842624, 'via': '203.0.113.2', 'why': ''}",
+      ""},
+  caught_answer = {caught_again, "{'heard': 10000000, 'bitsPerSecond': 5}", ""},
   allreduce_answer = {allreduce_again,
       "{'elapsedNs': 600000000000, 'repeats': 3, 'correct': true, 'why': ''}", ""},
   facts_answer = {facts_again,
@@ -252,7 +292,7 @@ static const struct answer {
       "'tcpBuffers': [1, 2], 'interface': 'weft0', 'address': '10.42.0.2', 'hostAddress': '::', "
       "'ncclIfname': '', 'ncclFamily': 'AF_INET', 'traffic': 5, 'jobs': 4294967295, "
       "'interfaces': [{'name': 'weft0', 'address': 'fd00::1', 'running': true}]}",
-      ", 'tcpRestarts': true, 'countsLoss': false, 'hostname': ''"};
+      ", 'tcpRestarts': true, 'countsLoss': false, 'countsBursts': false, 'hostname': ''"};
 
 /* @text with @part, which is in it, made @by; NULL: as it is. Quotes are single. */
 static json_t *make_answer(const char *text, const char *part, const char *by)
@@ -275,7 +315,8 @@ static json_t *make_answer(const char *text, const char *part, const char *by)
 static void test_answers_there_and_back(void **state)
 {
     static const struct answer *const answers[] = {
-        &idle_answer, &bulk_answer, &loss_answer, &allreduce_answer, &facts_answer};
+        &idle_answer, &bulk_answer, &loss_answer, &burst_answer, &caught_answer, &allreduce_answer,
+        &facts_answer};
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
         const struct answer *a = answers[i];
@@ -320,6 +361,11 @@ static void test_answer_bounds(void **state)
         {&loss_answer, "1000000", "1000001", "\"sent\" is not a whole number from 0"},
         {&loss_answer, "'heard': 9990, ", "", "\"heard\" is missing"},
         {&loss_answer, "600000", "600001", "\"ms\""},
+        {&burst_answer, "10000000", "10000001", "\"sent\" is not a whole number from 0"},
+        {&burst_answer, "1392", "65536", "\"size\""},
+        {&burst_answer, "1125899906842624", "-1", "\"bitsPerSecond\""},
+        {&caught_answer, "10000000", "10000001", "\"heard\""},
+        {&caught_answer, ", 'bitsPerSecond': 5", "", "\"bitsPerSecond\" is missing"},
         {&allreduce_answer, "600000000000", "600000000001", "\"elapsedNs\""},
         {&allreduce_answer, "600000000000", "-1", "\"elapsedNs\""},
         {&facts_answer, "'kernel': '6.1', ", "", "versions: \"kernel\" is missing"},

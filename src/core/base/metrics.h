@@ -42,6 +42,11 @@
         "what is found wrong now, by its code (HEALTH.md)") \
     X(FINDING, "weft_finding", GAUGE, "1", "network, code, severity, subject", \
         "1 for each thing that is found wrong now, the gravest 1,000 of a network") \
+    X(NAT_NODES, "weft_nat_nodes", GAUGE, "nodes", "network, provider, region", \
+        "nodes behind a NAT whose memory was measured") \
+    X(NAT_FORGOTTEN, "weft_nat_forgotten_seconds", GAUGE, "seconds", \
+        "network, provider, region", \
+        "after so long a silent UDP mapping was forgotten, the least that was measured there") \
     X(EDGE_PARTS, "weft_edge_parts", GAUGE, "parts", "", "what is said about edges, in memory") \
     X(EDGE_PARTS_LEFT_OUT, "weft_edge_parts_left_out_total", COUNTER, "parts", "", \
         "what was said about edges and had no room") \
@@ -181,6 +186,12 @@
         "1: only a direct path is wanted, and there is none") \
     X(AGENT_PEER_RTT, "weft_agent_peer_rtt_seconds", GAUGE, "seconds", "peer", \
         "round trip on the path in use, where it is measured") \
+    X(AGENT_PEER_RTT_QUANTILE, "weft_agent_peer_rtt_quantile_seconds", GAUGE, "seconds", \
+        "peer, quantile", \
+        "round trips of the last ten minutes on a direct path, at most 256 of them: 0.5, half took " \
+        "no longer; 0.99") \
+    X(AGENT_PEER_JITTER, "weft_agent_peer_jitter_seconds", GAUGE, "seconds", "peer", \
+        "by how much one of these round trips differed from the one before, on average") \
     X(AGENT_PEER_LOSS, "weft_agent_peer_loss_ratio", GAUGE, "ratio", "peer", \
         "share of the measuring packets that are lost on the path in use; 1: all") \
     X(AGENT_PEER_MTU, "weft_agent_peer_mtu_bytes", GAUGE, "bytes", "peer", \

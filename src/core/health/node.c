@@ -21,6 +21,11 @@ bool node_is_silent(const struct node_facts *f)
     return f->has_agent && f->silent_for >= EDGE_SILENT_AFTER && !node_is_down(f);
 }
 
+bool node_is_forgotten(int64_t forgets_s, int64_t keepalive_s)
+{
+    return forgets_s > 0 && (keepalive_s == 0 || keepalive_s >= forgets_s);
+}
+
 int64_t node_probe_limit(uint32_t every)
 {
     return 5 * (int64_t)every / 2;
@@ -120,6 +125,11 @@ bool node_find(const struct node_facts *f, struct findings *set, int64_t at)
             f->silent_for < 0 ? "The agent of %s has never been heard."
                               : "The agent of %s has applied nothing yet.",
             f->name);
+    if (node_is_forgotten(f->nat_forgets_s, f->keepalive_s))
+        (void)findings_add(set, FINDING_KEEPALIVE_SLOW, f->name, at,
+            "The NAT of %s forgets a silent UDP mapping after about %" PRId64
+            " s, and the network's keepalive is %" PRId64 " s: nobody reaches it until it speaks.",
+            f->name, f->nat_forgets_s, f->keepalive_s);
     if (lacks_probe)
         (void)findings_add(set, FINDING_PROBE_SILENT, f->name, at,
             "The probe of %s has not been heard for %" PRId64 " s, and said that it reports each "

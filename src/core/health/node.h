@@ -44,6 +44,9 @@ struct node_facts {
     int64_t unapplied_for;  /* how long it is known to have applied nothing, s; -1: it has */
     int64_t probe_for;      /* time since its probe was heard, s; -1: it has none */
     int64_t there_for;      /* time since its machine was known to be there, s; -1: not known */
+    int64_t keepalive_s;    /* hello to the hub this often; 0: never; only where it is set */
+    int64_t nat_forgets_s;  /* its NAT forgets what is silent for so long; 0: not known, no NAT, or
+                               the keepalive is as it was measured */
     uint32_t probe_every;   /* its probe reports at least each so many s; 0: it does not say */
     enum node_session session;
     bool has_agent;  /* neither a hub nor a stock WireGuard */
@@ -58,6 +61,10 @@ bool node_is_deaf(const struct node_facts *f);
 
 /** node_is_silent() - is its agent silent, though it is not down? */
 bool node_is_silent(const struct node_facts *f);
+
+/** node_is_forgotten() - does a NAT that forgets after @forgets_s (0: not known) forget a node which
+ * says hello each @keepalive_s (0: never)? */
+bool node_is_forgotten(int64_t forgets_s, int64_t keepalive_s);
 
 /** node_probe_limit() - a probe that reports each @every s is silent after so many, s. */
 int64_t node_probe_limit(uint32_t every);

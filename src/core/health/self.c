@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "health/node.h"
 #include "mesh/object/fields.h"
 
 /* A hub that has been silent for its longest silence and so much more is not reached. */
@@ -95,8 +96,8 @@ static void find_machine(struct look *l)
             (unsigned long long)facts->n_foreign, (long long)facts->foreign_age_s,
             facts->foreign ? facts->foreign : "?");
     /* What "auto" measures is shorter than what the NAT was seen to forget after. */
-    if (facts->is_fixed && facts->is_natted && facts->nat_forgets_s > 0 &&
-        (facts->keepalive_s == 0 || facts->keepalive_s >= facts->nat_forgets_s))
+    if (facts->is_fixed && facts->is_natted &&
+        node_is_forgotten(facts->nat_forgets_s, facts->keepalive_s))
         (void)ADD(l, KEEPALIVE_SLOW, name,
             "the NAT of this machine forgets a silent UDP mapping after about %lld s, and the "
             "network's keepalive is %lld s: then nobody reaches it until it speaks",
@@ -381,6 +382,7 @@ static bool is_for_hub(enum finding_code code)
     case FINDING_PROBE_SILENT:
     case FINDING_AGENT_UNREACHED:
     case FINDING_HUB_AWAY:
+    case FINDING_KEEPALIVE_SLOW:
     case FINDING_HEALTH_FAILED:
     case FINDING_NODE_DRAINED:
         return false;

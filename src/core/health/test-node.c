@@ -87,6 +87,32 @@ static void test_one_that_gets_nothing(void **state)
     expect(&f, "WEFT-NODE-001", NULL);
 }
 
+/* A NAT that forgets sooner than the network says hello; of 0 s that is never. */
+static void test_a_keepalive_that_does_not_hold(void **state)
+{
+    static const struct {
+        int64_t forgets_s;
+        int64_t keepalive_s;
+        bool is_found;
+    } rows[] = {{30, 0, true}, {30, 30, true}, {30, 29, false}, {0, 0, false}, {0, 60, false}};
+    char text[FINDING_TEXT_MAX];
+    struct node_facts f = well;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        f.nat_forgets_s = rows[i].forgets_s;
+        f.keepalive_s = rows[i].keepalive_s;
+        expect(&f, rows[i].is_found ? "WEFT-NAT-001" : "", text);
+    }
+    f = well;
+    f.nat_forgets_s = 28;
+    expect(&f, "WEFT-NAT-001", text);
+    assert_string_equal(text, "The NAT of a forgets a silent UDP mapping after about 28 s, and the "
+                              "network's keepalive is 0 s: nobody reaches it until it speaks.");
+    /* Of one that is down nothing else is said. */
+    f.lost_for = NODE_LOST_AFTER;
+    expect(&f, "WEFT-NODE-001", NULL);
+}
+
 /* It is down when nothing reaches it: nothing that follows is found beside it. */
 static void test_one_that_is_down(void **state)
 {
@@ -224,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_that_is_well),
         cmocka_unit_test(test_one_that_gets_nothing),
+        cmocka_unit_test(test_a_keepalive_that_does_not_hold),
         cmocka_unit_test(test_one_that_is_down),
         cmocka_unit_test(test_an_agent_that_is_silent),
         cmocka_unit_test(test_an_agent_that_cannot),

@@ -33,6 +33,7 @@
 #include "crypto/x25519.h"
 #include "path/behavior.h"
 #include "path/candidate.h"
+#include "path/rtt.h"
 
 #define PATH_RELAYS_MAX 8   /* that one node measures and reports */
 #define PATH_TEXT_MAX   320 /* of an event or a reason, with the zero */
@@ -185,6 +186,7 @@ struct path_view {
     uint32_t socket;        /* of a direct path */
     nsec_t rtt;             /* 0: not known; of the relay: both ends' together */
     nsec_t least_rtt; /* of a direct path: the least of the last 10 to 20 minutes; else @rtt */
+    struct rtt_spread spread; /* of a direct path: round trips of the last minutes */
     struct x25519_public via; /* of the relay: which; none: any */
     unsigned loss_permille;   /* of the chosen pair's last pings */
     nsec_t since;             /* since when the path is used; monotonic */

@@ -196,6 +196,11 @@ struct path {
         bool is_asked;            /* this relay asks it to go another way */
         bool avoids;              /* a nearer relay is full, or has asked it to go */
     } relay;
+    /* Round trips of one pair, the one that was chosen last. Written by path_frame.c. */
+    struct {
+        struct rtt_track *track; /* owns; NULL: none was measured */
+        uint32_t pair;
+    } round_trips;
     struct path_traffic traffic;
     struct path_liveness liveness;
     /* Guessing ports, now and later. Written by path_checks.c; path_nominate.c sets @n_tried to 0.

@@ -99,6 +99,49 @@ static void test_idle_is_cheap_and_steady(void **state)
     couple_stop(c);
 }
 
+static void spread_is(const struct couple *c, unsigned node, bool is_known)
+{
+    struct path_view view = couple_view(c, node);
+
+    assert_int_equal(rtt_spread_is_known(&view.spread), is_known);
+    if (!is_known)
+        return;
+    assert_int_equal(view.spread.p50_us, 2 * COUPLE_DELAY / NSEC_PER_USEC);
+    assert_in_range(view.spread.p99_us, view.spread.p50_us, 10 * view.spread.p50_us);
+}
+
+/* While packets flow both ends measure, though one of them would only answer. */
+static void test_both_ends_know_how_round_trips_are_spread(void **state)
+{
+    struct path_peer peer = {.policy = PATH_POLICY_RELAY};
+    struct couple *c = &couple;
+    uint64_t before;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    couple_run(c, 1 * SEC);
+    spread_is(c, 0, false);
+    spread_is(c, 1, false);
+    before = c->n_sent;
+    couple_run_with_traffic(c, 60 * SEC);
+    couple_assert_direct(c);
+    spread_is(c, 0, true);
+    spread_is(c, 1, true);
+    /* Two pings a second of the one, and one in five seconds of the other; each has its answer. */
+    assert_in_range(c->n_sent - before, 2 * 115, 2 * 170);
+    c->slow_until = c->now + 2 * SEC;
+    c->slow_by = 50 * MSEC;
+    couple_run_with_traffic(c, 20 * SEC);
+    assert_true(couple_view(c, 0).spread.p99_us > 60000);
+    assert_true(couple_view(c, 0).spread.jitter_us > 0);
+    /* Another path has figures of its own, and a relay none. */
+    peer.key = c->nodes[1].key;
+    assert_int_equal(paths_put_peer(c->nodes[0].paths, &peer, c->now), 0);
+    couple_run(c, 1 * SEC);
+    spread_is(c, 0, false);
+    couple_stop(c);
+}
+
 /* An idle direct path is pinged as often as the shorter memory of the two NATs needs. */
 static void test_idle_pace_is_the_shorter_keepalive(void **state)
 {
@@ -564,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_no_path_leads_through_the_overlay),
         cmocka_unit_test(test_a_path_leads_through_another_overlay_from_now_on),
         cmocka_unit_test(test_idle_is_cheap_and_steady),
+        cmocka_unit_test(test_both_ends_know_how_round_trips_are_spread),
         cmocka_unit_test(test_idle_pace_is_the_shorter_keepalive),
         cmocka_unit_test(test_a_kept_path_is_used_and_asked),
         cmocka_unit_test(test_a_kept_path_that_is_dead_is_left_in_time),

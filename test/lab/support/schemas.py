@@ -68,6 +68,7 @@ ANSWERS = {
     "GET /v1/networks/{network}/edges": "api/edge-list",
     "GET /v1/networks/{network}/events": "api/event-list",
     "GET /v1/networks/{network}/findings": "api/finding-list",
+    "GET /v1/networks/{network}/nat": "api/nat-list",
     "GET /v1/networks/{network}/snapshots/{name}": "api/snapshot",
     "GET /v1/admin-tokens": "admin-ls",
     "POST /v1/admin-tokens": "admin-new",

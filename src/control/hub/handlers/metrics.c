@@ -13,6 +13,7 @@
 #include "hub/streams/streams.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
+#include "hub/watch/nat_view.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
 #include "os/clock.h"
@@ -85,6 +86,22 @@ static void add_findings(struct metrics *m, const struct handlers *h, const char
             counts[k]);
 }
 
+static void add_nats(struct metrics *m, const struct model_network *net)
+{
+    struct nat_view view;
+
+    nat_view_make(&view, net);
+    for (size_t i = 0; i < view.n; i++) {
+        const struct nat_group *g = &view.groups[i];
+        const char *const *labels =
+            METRIC_LABELS(net->spec.meta.name, g->provider, g->region);
+
+        metrics_add_labelled(m, METRIC_NAT_NODES, labels, g->n_natted);
+        if (g->forgotten_ms[0] > 0)
+            metrics_add_labelled(m, METRIC_NAT_FORGOTTEN, labels, g->forgotten_ms[0] / 1e3);
+    }
+}
+
 static void add_networks(struct metrics *m, const struct handlers *h)
 {
     for (size_t i = 0; i < h->model->networks.n; i++) {
@@ -95,6 +112,7 @@ static void add_networks(struct metrics *m, const struct handlers *h)
         metrics_add_labelled(m, METRIC_NODES, METRIC_LABELS(name), (double)net->nodes.n);
         add_edges_of(m, net);
         add_findings(m, h, name);
+        add_nats(m, net);
         for (unsigned k = PATH_KIND_LAN; k < PATH_KIND_N; k++)
             metrics_add_labelled(m, METRIC_TRAFFIC_SENT_BYTES,
                 METRIC_LABELS(name, path_kind_names[k]), (double)net->sent_bytes[k]);

@@ -14,6 +14,7 @@
 #include "hub/model/node_routes.h"
 #include "hub/networks/networks.h"
 #include "hub/watch/edge_view.h"
+#include "hub/watch/nat_view.h"
 #include "hub/watch/reports.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -660,6 +661,17 @@ void handlers_findings(void *ctx, const struct request *rq, struct response *rs)
     if (net)
         response_json(rs, 200,
             findings_encode(health_of(&h->reports->health, net->spec.meta.name), clock_wall_s()));
+}
+
+void handlers_nat(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct model_network *net = handlers_find_network(ctx, rq, rs);
+    struct nat_view view;
+
+    if (!net)
+        return;
+    nat_view_make(&view, net);
+    response_json(rs, 200, nat_view_encode(&view, &net->spec));
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

@@ -77,6 +77,8 @@ const struct route routes[] = {
         "what has happened to a network's edges and agents", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/findings", API_ACCESS_ADMIN, handlers_findings,
         "what is found wrong with a network now", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
+    {"GET", "/v1/networks/{network}/nat", API_ACCESS_ADMIN, handlers_nat,
+        "how long NATs keep a silent mapping, by provider", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/traffic", API_ACCESS_ADMIN, handlers_traffic,
         "what a network's edges have moved, by day", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/page", API_ACCESS_ADMIN, handlers_page,

@@ -335,6 +335,7 @@ void report_deinit(struct report *r)
     edge_parts_deinit(&r->edges);
     traffic_deinit(&r->traffic);
     findings_deinit(&r->found);
+    daily_deinit(&r->daily);
     *r = (struct report)REPORT_NULL;
 }
 
@@ -391,6 +392,35 @@ static void check_aead(struct fields *f, const json_t *aead)
     }
 }
 
+/* Longest rest that may be told, ms. */
+#define NAT_MS_MAX 3600000
+
+bool report_nat_equal(const struct report_nat *a, const struct report_nat *b)
+{
+    return a->is_measured == b->is_measured && a->is_natted == b->is_natted &&
+           a->survived_ms == b->survived_ms && a->forgotten_ms == b->forgotten_ms;
+}
+
+json_t *report_nat_encode(const struct report_nat *n)
+{
+    if (!n->is_measured)
+        return NULL;
+    return json_pack("{s:b, s:o*, s:o*}", "natted", (int)n->is_natted, "survivedMs",
+        n->survived_ms ? json_integer(n->survived_ms) : NULL, "forgottenMs",
+        n->forgotten_ms ? json_integer(n->forgotten_ms) : NULL);
+}
+
+static int read_nat(struct report_nat *ret, const json_t *json, struct err *e)
+{
+    struct fields f = fields_make(json, "report: nat", e);
+
+    ret->is_measured = true;
+    fields_bool(&f, "natted", FIELDS_OPTIONAL, &ret->is_natted);
+    fields_int(&f, "survivedMs", FIELDS_OPTIONAL, 0, NAT_MS_MAX, &ret->survived_ms);
+    fields_int(&f, "forgottenMs", FIELDS_OPTIONAL, 0, NAT_MS_MAX, &ret->forgotten_ms);
+    return fields_end(&f);
+}
+
 static int read_node(struct report *rp, const json_t *node, struct err *e)
 {
     struct fields f = fields_make(node, "report", e);
@@ -401,6 +431,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
     const json_t *machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
     const json_t *line = fields_object(&f, "relayLine", FIELDS_OPTIONAL);
+    const json_t *nat = fields_object(&f, "nat", FIELDS_OPTIONAL);
 
     rp->has_node = true;
     fields_text(&f, "engine", FIELDS_OPTIONAL, 0, sizeof(rp->engine), rp->engine);
@@ -415,6 +446,8 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->fabric = read_text(&f, "fabric", fabric, REQUEST_FABRIC_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
+    if (nat && read_nat(&rp->nat, nat, e) != 0)
+        return -EINVAL;
     if (machine) {
         struct report_machine *m = &rp->machine;
 
@@ -509,6 +542,7 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
     const json_t *traffic = fields_object(&f, "traffic", FIELDS_OPTIONAL);
     const json_t *found = fields_array(&f, "findings", FIELDS_OPTIONAL, 0, SELF_SAID_MAX);
+    const json_t *daily = fields_object(&f, "daily", FIELDS_OPTIONAL);
     int r;
 
     read_owner(&f, &rp);
@@ -522,12 +556,13 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     fields_int(&f, "everySeconds", FIELDS_OPTIONAL, 1, REQUEST_EVERY_MAX, &rp.every_seconds);
     rp.has_cpu = fields_get(&f, "cpuPercent", FIELDS_OPTIONAL) != NULL;
     fields_int(&f, "cpuPercent", FIELDS_OPTIONAL, 0, 100, &rp.cpu_percent);
-    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic || found))
+    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic || found || daily))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
             node      ? "node"
             : applied ? "applied"
             : traffic ? "traffic"
-                      : "findings");
+            : found   ? "findings"
+                      : "daily");
     rp.has_edges = edges != NULL;
     r = fields_end(&f);
     if (r == 0)
@@ -544,6 +579,8 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     if (r == 0 && found)
         r = self_decode(&rp.found, found, at, e);
     rp.has_findings = r == 0 && found;
+    if (r == 0)
+        r = daily_decode(&rp.daily, daily, "report: daily", e);
     if (r != 0)
         return r;
     *ret = rp;

@@ -16,6 +16,7 @@
 #include "crypto/x25519.h"
 #include "health/finding.h"
 #include "health/fitness.h"
+#include "mesh/object/daily.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
@@ -173,6 +174,14 @@ struct report_machine {
     bool is_origin;                   /* it looks so (machine_traits_agree()) */
 };
 
+/** How long the NAT of a node keeps a silent UDP mapping, as its agent has measured it. */
+struct report_nat {
+    bool is_measured;      /* the rest is said */
+    bool is_natted;        /* there is a NAT; else a firewall may forget as well */
+    uint32_t survived_ms;  /* the longest rest that a mapping has survived; 0: none */
+    uint32_t forgotten_ms; /* the shortest that none has; 0: none was as long */
+};
+
 /** PUT /v1/status. Texts are JSON; NULL: not said. */
 struct report {
     bool has_node; /* something is said about the node, and then what is left out is not so any more
@@ -189,6 +198,7 @@ struct report {
     struct subnets routes; /* that it asks for; what it has is the hub's word */
     uint16_t metrics_port; /* where its agent has figures for Prometheus, at its overlay address; 0:
                               nowhere */
+    struct report_nat nat;
 
     char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */
     bool has_applied;                  /* the agent says what it has applied: the next two */
@@ -201,6 +211,7 @@ struct report {
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
     bool has_findings;       /* something is said about what is wrong */
     struct findings found;   /* owns; all of it: self_decode() */
+    struct daily daily;      /* owns; what its lines carry, day by day: edge_view.h shows it */
     bool has_traffic;        /* something is said about what the node has moved */
     struct traffic traffic;  /* owns; hub/traffic/ keeps it */
     uint64_t run;            /* the writer's; 0: an older one, which says all its edges each time */
@@ -213,6 +224,12 @@ struct report {
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);
+
+/** report_nat_equal() - do both say the same? */
+bool report_nat_equal(const struct report_nat *a, const struct report_nat *b);
+
+/** report_nat_encode() - as it is reported: a new reference; NULL: not measured, or no memory. */
+json_t *report_nat_encode(const struct report_nat *n);
 
 /** report_is_same_text() - are the two texts of reports the same? NULL: nothing is said. */
 bool report_is_same_text(const char *a, const char *b);

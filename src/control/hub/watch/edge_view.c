@@ -251,8 +251,18 @@ static bool is_stale(const struct model_node *node, enum edge_owner owner, int64
     return r->is_down || (has_agent(node) && wall_s - r->reported_at >= EDGE_SILENT_AFTER);
 }
 
+/* What it has measured of the line, the last day, or, @is_whole, each day. */
+static void add_daily(json_t *part, const struct daily_peer *days, bool is_whole)
+{
+    if (!days || days->n == 0)
+        return;
+    (void)json_object_set_new(part, "line", daily_sample_encode(&days->days[days->n - 1]));
+    if (is_whole)
+        (void)json_object_set_new(part, "lineByDay", daily_peer_encode(days));
+}
+
 static void add_part(json_t *status, const struct model_node *node, const struct model_node *peer,
-    enum edge_owner owner, int64_t wall_s)
+    enum edge_owner owner, bool is_whole, int64_t wall_s)
 {
     const struct report *rp = &node->reported->heard.report;
     bool is_agent = owner == EDGE_OWNER_AGENT;
@@ -263,7 +273,7 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     char at[CLOCK_TEXT_MAX];
     json_t *json;
 
-    if (!part && !(is_agent && rp->has_applied))
+    if (!part && !(is_agent && (rp->has_applied || daily_find(&rp->daily, name_of(peer)))))
         return;
     if (!part) {
         json = json_object();
@@ -276,6 +286,11 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     }
     if (is_stale(node, owner, wall_s))
         (void)json_object_set_new(json, "stale", json_true());
+    /* What is dead, or was measured by who is not heard, has no round trip. */
+    if (is_agent && (peer->reported->is_down || is_stale(node, owner, wall_s)))
+        (void)json_object_del(json, "rtt");
+    if (is_agent)
+        add_daily(json, daily_find(&rp->daily, name_of(peer)), is_whole);
     /* What holds for all its edges; each edge shows it. */
     if (is_agent && rp->has_applied)
         (void)json_object_set_new(json, "applied",
@@ -289,8 +304,8 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     (void)json_object_set_new(status, field, json);
 }
 
-static json_t *status_of(
-    const struct edge_pair *pair, const struct relay_lines_asking *asking, int64_t wall_s)
+static json_t *status_of(const struct edge_pair *pair, const struct relay_lines_asking *asking,
+    bool is_whole, int64_t wall_s)
 {
     json_t *status = json_object();
     struct pair_verdict verdict;
@@ -298,7 +313,8 @@ static json_t *status_of(
 
     for (unsigned i = 0; i < 2; i++)
         for (unsigned o = 0; o < EDGE_OWNER_N; o++)
-            add_part(status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, wall_s);
+            add_part(
+                status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, is_whole, wall_s);
     assess(pair, asking, wall_s, &facts, &verdict);
     (void)json_object_set_new(status, "hub",
         json_pack("{s:s, s:s}", "state", edge_state_names[verdict.state], "why", verdict.why));
@@ -310,7 +326,7 @@ json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
     struct relay_lines_asking asking;
 
     relay_lines_asking(pair->nodes[0]->net, &asking);
-    return status_of(pair, &asking, wall_s);
+    return status_of(pair, &asking, false, wall_s);
 }
 
 json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
@@ -318,6 +334,7 @@ json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
     const struct mesh_edge *said = spec_of(pair);
     const struct node *a = &pair->nodes[0]->spec;
     const struct node *b = &pair->nodes[1]->spec;
+    struct relay_lines_asking asking;
     struct mesh_edge spec = MESH_EDGE_NULL;
     json_t *json;
 
@@ -329,7 +346,8 @@ json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
         memcpy(spec.nodes[0], a->meta.name, NAME_MAX_LEN);
         memcpy(spec.nodes[1], b->meta.name, NAME_MAX_LEN);
     }
-    spec.status = edge_view_status(pair, wall_s);
+    relay_lines_asking(pair->nodes[0]->net, &asking);
+    spec.status = status_of(pair, &asking, true, wall_s);
     json = mesh_edge_encode(&spec);
     json_decref(spec.status);
     return json;
@@ -369,7 +387,7 @@ static json_t *make_row(const struct edge_list *l, const struct edge_pair *pair,
         edge_name(a, b, name), "nodes", a, b, "state", edge_state_names[v->state], "why", v->why,
         "since", since > 0 ? json_integer(since) : NULL, "forSeconds",
         since > 0 ? json_integer(l->wall_s > since ? l->wall_s - since : 0) : NULL, "trouble",
-        (int)is_trouble(v->state), "status", status_of(pair, &l->asking, l->wall_s));
+        (int)is_trouble(v->state), "status", status_of(pair, &l->asking, false, l->wall_s));
 }
 
 /* A row for the pair, if it is in trouble or not as @in_trouble says. */

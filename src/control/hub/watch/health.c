@@ -273,6 +273,7 @@ enum condition {
     CONDITION_LINE = 1 << 6,      /* it relays, and its line is near its limit */
     CONDITION_UNFIT = 1 << 7,     /* it fails its health check, as it says */
     CONDITION_DRAINED = 1 << 8,   /* it is drained */
+    CONDITION_FORGOTTEN = 1 << 9, /* its NAT forgets it sooner than it says hello */
 };
 
 /* Does the node say that it fails its health check? One that says so no more is not known to. */
@@ -282,6 +283,16 @@ static bool is_unfit(const struct reported_node *r, const struct health_time *at
 
     return f && f->n_failed >= FITNESS_CHECKS &&
            since_s(at->wall_s, f->said_at) <= 5 * (int64_t)f->every / 2 + CHECK_TAKES_S;
+}
+
+/* What its NAT forgets after, where the network says how often it says hello; 0: not known, no NAT, or
+ * it does so as it has measured. */
+static int64_t nat_forgets_s(const struct model_node *node)
+{
+    const struct report_nat *nat = &node->reported->heard.report.nat;
+    bool is_set = node->net->spec.keepalive != NETWORK_KEEPALIVE_AUTO;
+
+    return is_set && nat->is_measured && nat->is_natted ? (nat->forgotten_ms + 500) / 1000 : 0;
 }
 
 static unsigned conditions_of(const struct model_node *node, const struct health_time *at)
@@ -301,7 +312,9 @@ static unsigned conditions_of(const struct model_node *node, const struct health
            (is_probe_silent(node, at) ? CONDITION_PROBE : 0u) |
            (copies_are_there(&r->copies) ? CONDITION_COPIED : 0u) |
            (is_line ? CONDITION_LINE : 0u) | (is_unfit(r, at) ? CONDITION_UNFIT : 0u) |
-           (node->spec.drained ? CONDITION_DRAINED : 0u);
+           (node->spec.drained ? CONDITION_DRAINED : 0u) |
+           (node_is_forgotten(nat_forgets_s(node), node->net->spec.keepalive) ? CONDITION_FORGOTTEN
+                                                                              : 0u);
 }
 
 static void find_line(const struct model_node *node, struct findings *found, int64_t wall_s)
@@ -351,6 +364,8 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
         .lost_for = lost_for(node, at),
         .probe_for = r->probe_at != 0 ? since_s(at->wall_s, r->probe_at) : -1,
         .probe_every = r->probe_every,
+        .keepalive_s = node->net->spec.keepalive,
+        .nat_forgets_s = nat_forgets_s(node),
         .there_for = r->there_at != 0 ? since_s(at->wall_s, r->there_at) : -1,
         .session = session_of(node, at->now),
         .drained = node->spec.drained,

@@ -85,6 +85,7 @@ static void take_node(
     given->line = NULL;
     held->routes = given->routes;
     held->metrics_port = given->metrics_port;
+    held->nat = given->nat;
     held->machine = given->machine;
 }
 
@@ -310,6 +311,23 @@ static void take_findings(
     report->found = (struct findings){.n = 0};
 }
 
+/* Take in what its lines carried. */
+static bool take_daily(const struct model_node *node, const struct daily *said)
+{
+    struct daily *held = &node->reported->heard.report.daily;
+    bool is_other = false;
+
+    for (size_t i = 0; i < said->n; i++) {
+        const struct daily_peer *p = said->items[i];
+
+        if (!model_find_node(node->net, p->name))
+            continue;
+        for (unsigned k = 0; k < p->n; k++)
+            is_other |= daily_put(held, p->name, &p->days[k]);
+    }
+    return is_other;
+}
+
 /* ---- a node that is copied ------------------------------------------------------------------ */
 
 /* Once until it is over, which takes COPIES_FORGET_S whatever is reported: see copies.h. So the log
@@ -343,6 +361,7 @@ enum reports_result reports_take(
                       (strcmp(held->engine, report->engine) != 0 ||
                           strcmp(held->version, report->version) != 0 ||
                           held->metrics_port != report->metrics_port ||
+                          !report_nat_equal(&held->nat, &report->nat) ||
                           memcmp(&held->routes, &report->routes, sizeof(held->routes)) != 0));
     enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
     struct edge_sequence *said = &node->reported->said[report->edges.owner];
@@ -356,6 +375,9 @@ enum reports_result reports_take(
         node->reported->probe_at = wall_s;
         node->reported->probe_every = report->every_seconds;
     }
+    /* What is found of it is in other words then. */
+    if (report->has_node && !report_nat_equal(&held->nat, &report->nat))
+        node->reported->conditions = UINT8_MAX;
     if (report->has_node)
         take_node(s, node, report, wall_s);
     if (report->edges.owner == EDGE_OWNER_AGENT) {
@@ -370,6 +392,7 @@ enum reports_result reports_take(
         is_other |= take_applied(s, node, report, wall_s);
     if (report->has_findings)
         take_findings(s, node, report, wall_s);
+    is_other |= take_daily(node, &report->daily);
     if (report->run != 0 && !edge_sequence_takes(said, report->run, report->number, report->begins))
         result = REPORTS_AGAIN;
     else if (report->has_edges)
@@ -624,7 +647,7 @@ json_t *reports_of_node(const struct model_node *node)
     const struct report_record *heard = &node->reported->heard;
     const struct report *said = &heard->report;
 
-    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen_at, "engine",
         node->spec.stock ? REQUEST_ENGINE_STOCK : said->engine, "version", said->version,
         "hostname", said->hostname[0] ? said->hostname : NULL, "candidates",
@@ -632,7 +655,8 @@ json_t *reports_of_node(const struct model_node *node)
         json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
         json_loads(said->fabric, 0, NULL), "relayLine",
         said->line && said->line->capacity ? relay_line_encode(said->line) : NULL, "routes",
-        said->routes.n ? subnets_encode(&said->routes) : NULL);
+        said->routes.n ? subnets_encode(&said->routes) : NULL, "nat",
+        report_nat_encode(&said->nat));
 }
 
 /* ---- which nodes are present now --------------------------------------------------------------

@@ -178,6 +178,56 @@ static void test_the_status_of_an_edge(void **state)
         "\"hub\":{\"state\":\"failing\",\"why\":\"a cannot apply it: no tun\"}}");
 }
 
+/* Round trips are shown while both machines are there, and who has measured them is heard. */
+static void test_the_round_trips_of_an_edge(void **state)
+{
+    struct edge_pair pair = pair_of("a--b");
+    json_t *json;
+
+    say("a", "{'applied':{'revision':3},'edges':{'b':{'path':'direct','rtt':{'p50Ms':20.5,"
+             "'p99Ms':31,'jitterMs':0.25,'samples':9}}}}");
+    for (unsigned i = 0; i < 4; i++) {
+        audience_node("a")->reported->is_down = i == 1;
+        audience_node("b")->reported->is_down = i == 2;
+        json = edge_view_status(&pair, i == 3 ? WALL + 3600 : WALL);
+        assert_int_equal(json_object_get(json_object_get(json, "agent/a"), "rtt") != NULL, i == 0);
+        assert_int_equal(
+            json_object_get(json_object_get(json, "agent/a"), "stale") != NULL, i == 1 || i == 3);
+        json_decref(json);
+    }
+}
+
+/* The last day in the list, each day of a single edge. */
+static void test_the_days_of_an_edge(void **state)
+{
+    struct edge_pair pair = pair_of("a--b");
+    json_t *json;
+    json_t *part;
+
+    say("a", "{'daily':{'b':[[20785,900,900,1000,1000,412,301],[20786,0,800,0,1000,0,0]],"
+             "'nobody':[[20786,1,1,1,1,1,1]]}}");
+    json = edge_view_status(&pair, WALL);
+    part = json_object_get(json, "agent/a");
+    assert_null(json_object_get(part, "lineByDay"));
+    expect_text(json_incref(json_object_get(part, "line")),
+        "{\"day\":\"2026-11-29\",\"tunnelBitsPerSecond\":[0,800000],"
+        "\"rawBitsPerSecond\":[0,1000000],\"costPercent\":20}");
+    json_decref(json);
+    json = edge_view_object(&pair, WALL);
+    part = json_object_get(json_object_get(json, "status"), "agent/a");
+    assert_int_equal(json_array_size(json_object_get(part, "lineByDay")), 2);
+    json_decref(json);
+    assert_int_equal(audience_node("a")->reported->heard.report.daily.n, 1);
+    /* One of the same day takes the place of that. */
+    say("a", "{'daily':{'b':[[20786,0,900,0,1000,0,0]]}}");
+    json = edge_view_object(&pair, WALL);
+    part = json_object_get(json_object_get(json, "status"), "agent/a");
+    assert_int_equal(json_array_size(json_object_get(part, "lineByDay")), 2);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(part, "line"), "costPercent")), 10);
+    json_decref(json);
+}
+
 static void test_edges_as_objects(void **state)
 {
     struct edge_pair pair = pair_of("a--b");
@@ -281,6 +331,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_which_are_known, enter, leave),
         cmocka_unit_test_setup_teardown(test_an_edge_to_nobody, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_status_of_an_edge, enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_round_trips_of_an_edge, enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_days_of_an_edge, enter, leave),
         cmocka_unit_test_setup_teardown(test_edges_as_objects, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_list, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_list_of_edges_that_are_off, enter, leave),

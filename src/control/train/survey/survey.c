@@ -19,6 +19,8 @@
 #define WARM_TIME     (10 * NSEC_PER_SEC)
 #define LIGHT_TIME    (8 * NSEC_PER_SEC)
 #define BULK_SPARE    (8 * NSEC_PER_SEC)  /* in addition to the duration of the transfer */
+#define BURST_TIME    (16 * NSEC_PER_SEC) /* with all that may be waited for */
+#define ROUND_SPARE   12                  /* seconds of a round; bursts that nothing answers */
 #define SESSION_SPARE 60                  /* seconds of a session, in addition to its rounds */
 #define RETRY_BUDGET  (10 * NSEC_PER_SEC) /* after it, no further pair is measured again */
 
@@ -74,7 +76,7 @@ static int open_sessions(struct survey *s, const struct survey_plan *plan,
 {
     struct order session = {.kind = ORDER_SESSION};
     struct rng rng = rng_kernel();
-    size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (3 + plan->ms / 50) +
+    size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (ROUND_SPARE + plan->ms / 50) +
                      (plan->datagrams > 0 ? LOSS_TOTAL_MS / 1000 : 0);
 
     (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);
@@ -228,6 +230,34 @@ void survey_ask_bulk(struct survey *s, const struct order *orders, struct bulk *
 
         if (orders[i].kind == ORDER_BULK && given[s->pairs[i].a].kind == ORDER_BULK && answer)
             measured[i] = bulk_decode(&ret[i], answer, NULL) == 0;
+    }
+}
+
+void survey_ask_bursts(struct survey *s, const struct order *orders, bool from_b,
+    struct burst *ret, bool *measured)
+{
+    _cleanup_(freep) struct order *given = calloc(s->n_nodes + 1, sizeof(*given));
+
+    memset(measured, 0, s->n_pairs * sizeof(*measured));
+    for (size_t i = 0; i < s->n_pairs && given; i++) {
+        const struct preflight_pair *p = &s->pairs[i];
+        size_t from = from_b ? p->b : p->a;
+
+        if (orders[i].kind != ORDER_BURST || !both_present(s, p->a, p->b) ||
+            !s->nodes[p->a].facts.counts_bursts || !s->nodes[p->b].facts.counts_bursts)
+            continue;
+        given[from] = orders[i];
+        given[from].peer = s->nodes[from_b ? p->a : p->b].address;
+    }
+    if (!given)
+        return;
+    ask(s, given, BURST_TIME);
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        size_t from = from_b ? s->pairs[i].b : s->pairs[i].a;
+        const json_t *answer = s->coordinator.items[from].answer;
+
+        if (orders[i].kind == ORDER_BURST && given[from].kind == ORDER_BURST && answer)
+            measured[i] = burst_decode(&ret[i], answer, NULL) == 0;
     }
 }
 

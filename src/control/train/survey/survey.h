@@ -117,3 +117,11 @@ size_t survey_round(
  */
 void survey_ask_bulk(
     struct survey *s, const struct order *orders, struct bulk *ret, bool *measured);
+
+/**
+ * survey_ask_bursts() - the same with bursts, of pairs whose both members know of them
+ * @orders:	by pair: a BURST order, whose peer is set here; ORDER_NONE: it is not measured
+ * @from_b:	from the second member of each pair to its first
+ */
+void survey_ask_bursts(struct survey *s, const struct order *orders, bool from_b,
+    struct burst *ret, bool *measured);

@@ -276,6 +276,33 @@ static void test_bench(void **state)
     survey_deinit(&s);
 }
 
+/* In the tunnel both ways; beside it nobody knows where the others are. A member of an earlier version
+ * is not asked. */
+static void test_bursts(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct bench_pair more[NODES] = {{.has_both = false}};
+    struct survey s = SURVEY_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
+    assert_true(s.nodes[1].facts.counts_bursts);
+    s.nodes[2].facts.counts_bursts = false;
+    assert_int_equal(bench_sample(&s, &plan, more), 0);
+    for (size_t i = 0; i < s.n_pairs; i++) {
+        bool is_asked = s.pairs[i].a != 2 && s.pairs[i].b != 2;
+
+        for (unsigned way = 0; way < 2; way++) {
+            assert_int_equal(more[i].bursts[way].bits_per_s > 0, is_asked);
+            assert_int_equal(more[i].raw_bursts[way].bits_per_s, 0);
+        }
+        assert_string_equal(more[i].burst_why,
+            is_asked ? "there is no direct path to it beside the overlay" : "");
+    }
+    survey_deinit(&s);
+}
+
 /* A pair without an order has no result, though a member of it measures in another pair. */
 static void test_pairs_that_are_not_measured(void **state)
 {
@@ -383,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_pace_of_a_loss_test),
         CASE(test_an_earlier_version_counts_nothing),
         CASE(test_bench),
+        CASE(test_bursts),
         CASE(test_pairs_that_are_not_measured),
         CASE(test_second_coordinator),
         CASE(test_absent_member),

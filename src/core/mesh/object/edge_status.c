@@ -161,6 +161,50 @@ json_t *edge_loss_encode(const struct loss_rate *r)
         (json_int_t)r->periods);
 }
 
+static uint32_t decode_rtt(struct fields *f, const char *name)
+{
+    const json_t *ms = fields_get(f, name, FIELDS_OPTIONAL);
+    double us = json_number_value(ms) * 1000;
+
+    if (ms && (!json_is_number(ms) || !(us >= 0 && us <= RTT_US_MAX))) {
+        fields_fail(
+            f, "\"%s\" is not a number of milliseconds from 0 to %u", name, RTT_US_MAX / 1000);
+        return 0;
+    }
+    return ms ? (uint32_t)(us + 0.5) : 0;
+}
+
+static json_t *encode_rtt(uint32_t us)
+{
+    return us > 0 ? json_real(us / 1000.0) : NULL;
+}
+
+/* {"p50Ms", "p99Ms", "jitterMs", "samples"} */
+static void decode_spread(struct fields *f, struct rtt_spread *ret)
+{
+    const json_t *json = fields_object(f, "rtt", FIELDS_OPTIONAL);
+    struct rtt_spread s = {.samples = 0};
+    struct fields one;
+
+    if (!json)
+        return;
+    one = fields_make(json, f->where, f->e);
+    s.p50_us = decode_rtt(&one, "p50Ms");
+    s.p99_us = decode_rtt(&one, "p99Ms");
+    s.jitter_us = decode_rtt(&one, "jitterMs");
+    fields_int(&one, "samples", FIELDS_REQUIRED, 0, UINT32_MAX, &s.samples);
+    f->failed = fields_end(&one);
+    *ret = s;
+}
+
+json_t *edge_spread_encode(const struct rtt_spread *s)
+{
+    if (!rtt_spread_is_known(s))
+        return NULL;
+    return json_pack("{s:f, s:f, s:f, s:I}", "p50Ms", s->p50_us / 1000.0, "p99Ms",
+        s->p99_us / 1000.0, "jitterMs", s->jitter_us / 1000.0, "samples", (json_int_t)s->samples);
+}
+
 static int decode_said(
     struct edge_said *ret, const json_t *json, const char *where, int64_t at, struct err *e)
 {
@@ -185,6 +229,7 @@ static int decode_said(
     fields_bool(&f, "alarm", FIELDS_OPTIONAL, &s.is_alarm);
     fields_bool(&f, "relayIsBetter", FIELDS_OPTIONAL, &s.is_relay_better);
     decode_loss(&f, &s.loss);
+    decode_spread(&f, &s.spread);
     fields_int(&f, "fellAt", FIELDS_OPTIONAL, 0, INT64_MAX, &s.fell_at);
     fields_int(&f, "pathSince", FIELDS_OPTIONAL, 0, INT64_MAX, &s.path_at);
     error = fields_string(&f, "error", FIELDS_OPTIONAL, 1, EDGE_ERROR_MAX);
@@ -218,26 +263,14 @@ static json_t *encode_said(const struct edge_said *s, int64_t at)
         age = json_null();
     else if (s->has_handshake)
         age = json_integer(at > s->handshake_at ? at - s->handshake_at : 0);
-    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*}", "path",
+    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*}", "path",
         s->path < PATH_KIND_N ? path_kind_names[s->path] : NULL, "handshakeAgeSeconds", age,
         "endpoint", encode_endpoint(&s->endpoint), "publicKey",
         x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key), "alarm",
         s->is_alarm ? json_true() : NULL, "relayIsBetter",
-        s->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&s->loss), "fellAt",
+        s->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&s->loss), "rtt",
+        edge_spread_encode(&s->spread), "fellAt",
         s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error, "why", s->why);
-}
-
-static uint32_t decode_rtt(struct fields *f, const char *name)
-{
-    const json_t *ms = fields_get(f, name, FIELDS_OPTIONAL);
-    double us = json_number_value(ms) * 1000;
-
-    if (ms && (!json_is_number(ms) || !(us >= 0 && us <= RTT_US_MAX))) {
-        fields_fail(
-            f, "\"%s\" is not a number of milliseconds from 0 to %u", name, RTT_US_MAX / 1000);
-        return 0;
-    }
-    return ms ? (uint32_t)us : 0;
 }
 
 static int decode_probed(
@@ -260,11 +293,6 @@ static int decode_probed(
     p.underlay = (uint8_t)underlay;
     *ret = p;
     return 0;
-}
-
-static json_t *encode_rtt(uint32_t us)
-{
-    return us > 0 ? json_real(us / 1000.0) : NULL;
 }
 
 json_t *edge_probed_encode(const struct edge_probed *p)

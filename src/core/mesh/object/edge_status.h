@@ -20,6 +20,7 @@
 #include "crypto/x25519.h"
 #include "path/loss.h"
 #include "path/path.h"
+#include "path/rtt.h"
 
 /** Longest sentence in which an agent says what failed, bytes. */
 #define EDGE_ERROR_MAX 300
@@ -50,6 +51,8 @@ struct edge_said {
     struct x25519_public key; /* the peer's key as applied; none: not reported */
     struct loss_rate loss;    /* of what the peer sends to the agent's node; as it was reported, and
                                  that was when it began, ended, or the handshake changed */
+    struct rtt_spread spread; /* round trips of its direct path; as it was reported, and that was
+                                 when it differed much from before */
     uint8_t path;             /* enum path_kind; PATH_KIND_N: not reported */
     bool has_handshake;       /* @handshake_at was reported */
     bool is_alarm;            /* a direct path is wanted, and there is none */
@@ -81,6 +84,9 @@ struct edge_probed {
 
 /** edge_loss_encode() - a rate as JSON, a new reference; NULL: nothing is known, or no memory. */
 json_t *edge_loss_encode(const struct loss_rate *r);
+
+/** edge_spread_encode() - round trips as JSON, a new reference; NULL: not known, or no memory. */
+json_t *edge_spread_encode(const struct rtt_spread *s);
 
 /** edge_probed_encode() - as JSON; a new reference, NULL: no memory. */
 json_t *edge_probed_encode(const struct edge_probed *p);

@@ -47,6 +47,11 @@ static void test_refusals(void **state)
         {EDGE_OWNER_AGENT,
             "{\"b\":{\"lossIn\":{\"packets\":5,\"lost\":6,\"seconds\":1,\"periods\":1}}}",
             "the edge to \"b\": \"lost\" is not a whole number from 0 to 5"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"rtt\":20}}", "the edge to \"b\": \"rtt\" is not an object"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"rtt\":{\"p50Ms\":20}}}",
+            "the edge to \"b\": \"samples\" is missing"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"rtt\":{\"p99Ms\":60000.1,\"samples\":9}}}",
+            "the edge to \"b\": \"p99Ms\" is not a number of milliseconds from 0 to 60000"},
         {EDGE_OWNER_PROBE, "{\"b\":{\"tunnel\":\"maybe\"}}",
             "the edge to \"b\": \"tunnel\" is \"maybe\", and one of unknown, reached, silent is "
             "allowed"},
@@ -93,6 +98,7 @@ static void test_parts_come_back(void **state)
             "{\"b\": {\"path\": \"stream\", \"handshakeAgeSeconds\": 0, \"endpoint\": "
             "\"192.0.2.7:51820\", \"publicKey\": \"" KEY "\", \"alarm\": true, "
             "\"lossIn\": {\"lost\": 12, \"packets\": 12000, \"seconds\": 58, \"periods\": 6}, "
+            "\"rtt\": {\"p50Ms\": 20.5, \"p99Ms\": 60000.0, \"jitterMs\": 0.25, \"samples\": 8}, "
             "\"fellAt\": 1789999999, \"error\": \"no engine\"}, \"c\": {}}"},
         {EDGE_OWNER_PROBE,
             "{\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 0.25, \"underlay\": \"silent\", "

@@ -65,6 +65,7 @@ static void apply_found(
     peer->is_measured = view->rtt != 0;
     peer->rtt = view->rtt;
     peer->least_rtt = view->least_rtt;
+    peer->spread = view->spread;
     /* What a relay loses is not measured. */
     peer->has_loss = view->rtt != 0 && view->kind != PATH_KIND_RELAY &&
                      view->kind != PATH_KIND_STREAM && view->kind != PATH_KIND_NONE;
@@ -105,6 +106,13 @@ static bool is_mute_in_mesh(
            route == RENDER_ROUTE_RELAY && (!edge || edge->path == EDGE_PATH_AUTO);
 }
 
+/* Nothing answers, so nothing that was measured holds any more. */
+static void forget_measured(struct reach_peer *peer)
+{
+    peer->is_measured = peer->has_loss = false;
+    peer->spread = (struct rtt_spread){.samples = 0};
+}
+
 /* Whether it answers, as the engine shows it. What both ends have measured of their ways to a relay
  * says nothing of that. */
 static void apply_seen(struct reach_peer *peer, const struct observe *seen,
@@ -116,7 +124,7 @@ static void apply_seen(struct reach_peer *peer, const struct observe *seen,
     peer->silent_since =
         observation_deaf_since(ob, has_died ? DEAF_AFTER_DEATH : OBSERVE_DEAF_AFTER, now);
     if (peer->silent_since != 0)
-        peer->is_measured = peer->has_loss = false;
+        forget_measured(peer);
 }
 
 static struct reach_peer decide_reach(
@@ -136,7 +144,7 @@ static struct reach_peer decide_reach(
     else
         peer.is_alarm = is_mute_in_mesh(in->snapshot, node, decision.route);
     if (peer.kind == PATH_KIND_NONE)
-        peer.is_measured = peer.has_loss = false;
+        forget_measured(&peer);
     if (facts->seen)
         apply_seen(&peer, facts->seen, &node->key, view ? view->died_at : 0, facts->now);
     if (view && (peer.kind == PATH_KIND_LAN || peer.kind == PATH_KIND_DIRECT))

@@ -37,7 +37,8 @@ struct reach_peer {
     bool is_measured;    /* the next two are known */
     nsec_t rtt;
     nsec_t least_rtt; /* as in struct path_view */
-    bool has_loss;    /* the next is known */
+    struct rtt_spread spread; /* of a direct path; all zero: not known */
+    bool has_loss;            /* the next is known */
     unsigned loss_permille;
 };
 

@@ -205,10 +205,13 @@ function schedule(changed) {
     changes = null;
     if (!app.view || !app.live)
       return;
-    performance.mark("weft-update");
     app.view.update(all);
-    performance.measure("weft-update", "weft-update");
-    part("main").dataset.at = String(f.now());
+    // Once it is on the screen: from the event until then.
+    setTimeout(() => {
+      performance.clearMeasures();
+      performance.measure("weft-shown", "weft-event");
+      part("main").dataset.at = String(f.now());
+    });
   });
 }
 

@@ -65,7 +65,11 @@ export class Live {
   open() {
     this.source = new EventSource(`/v1/networks/${encodeURIComponent(this.network)}/live`);
     this.source.onopen = () => this.onState("open");
-    this.source.onmessage = (event) => this.take(JSON.parse(event.data));
+    this.source.onmessage = (event) => {
+      performance.clearMarks();
+      performance.mark("weft-event");
+      this.take(JSON.parse(event.data));
+    };
     this.source.onerror = () => {
       if (this.source.readyState !== EventSource.CLOSED) {
         this.onState("waiting");

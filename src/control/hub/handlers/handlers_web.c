@@ -30,8 +30,7 @@
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "            \
     "require-trusted-types-for 'script'; trusted-types 'none'"
 
-/* A path below which no cookie is sent by a browser to other ports of the host is not to be had:
- * cookies know no ports. */
+/* Its prefix binds it to this host (web_access.h); cookies know no ports. */
 #define COOKIE_FORMAT WEB_COOKIE "=%s; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=%lld"
 
 /* A mark of makers that have no token of which anything could change: root, and the hub. */

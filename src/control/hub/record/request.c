@@ -208,7 +208,7 @@ int web_request_decode(struct web_request *ret, const json_t *json, struct err *
     unsigned role = n_roles;
 
     fields_enum(&f, "role", FIELDS_OPTIONAL, role_names + ROLE_VIEWER, n_roles, &role);
-    rq.role = role < n_roles ? ROLE_VIEWER + role : ROLE_NONE;
+    rq.role = role < n_roles ? role + ROLE_VIEWER : 0;
     fields_name(&f, "network", FIELDS_OPTIONAL, rq.network);
     fields_int(&f, "ttlSeconds", FIELDS_OPTIONAL, REQUEST_LOGIN_TTL_MIN, REQUEST_LOGIN_TTL_MAX,
         &rq.ttl_seconds);

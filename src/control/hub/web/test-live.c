@@ -289,6 +289,60 @@ static void test_silence_and_the_end(void **state)
     assert_true(with->ended);
 }
 
+/* Two hundred nodes, each of which says something of all others. */
+static void say_all(const char *const *names, unsigned n, unsigned self, bool is_probe)
+{
+    json_t *edges = json_object();
+    json_t *json = json_object();
+    struct report rp = REPORT_NULL;
+    struct err e = ERR_NULL;
+    char owner[NAME_MAX_LEN + 8];
+
+    for (unsigned i = 0; i < n; i++)
+        if (i != self)
+            (void)json_object_set_new(edges, names[i],
+                is_probe ? json_pack("{s:s, s:f}", "tunnel", "reached", "tunnelRttMs",
+                               0.1 + (i * 37 + self * 11) % 9000 / 100.0)
+                         : json_pack("{s:s, s:i}", "path", "direct", "handshakeAgeSeconds", 4));
+    (void)json_object_set_new(json, "edges", edges);
+    (void)snprintf(owner, sizeof(owner), "probe/%.*s", NAME_MAX_LEN, names[self]);
+    if (is_probe)
+        (void)json_object_set_new(json, "owner", json_string(owner));
+    else
+        (void)json_object_set_new(json, "applied", json_pack("{s:i}", "revision", 1));
+    if (report_decode(&rp, json, clock_wall_s(), &e) != 0)
+        fail_msg("%s", err_text(&e));
+    json_decref(json);
+    (void)reports_take(&hub->reports, audience_node(names[self]), &rp, clock_wall_s());
+}
+
+#define MANY 196
+
+static void test_how_much_of_200_nodes(void **state)
+{
+    static char texts[MANY][16];
+    const char *names[MANY];
+    struct stream *s;
+    nsec_t begun_at;
+
+    for (unsigned i = 0; i < MANY; i++) {
+        (void)snprintf(texts[i], sizeof(texts[i]), "%c%c-gpu-%03u", 'd' + i / 26, 'a' + i % 26, i);
+        names[i] = texts[i];
+        audience_add(names[i]);
+        audience_node(names[i])->spec.stock = false;
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        say_all(names, MANY, i, false);
+        say_all(names, MANY, i, true);
+    }
+    begun_at = clock_now();
+    s = open_page(0, NULL, NULL);
+    print_message("FIGURE page, 200 nodes: made in %.1f ms, first data %zu bytes\n",
+        (double)(clock_now() - begun_at) / (double)NSEC_PER_MSEC, s->queue[s->first]->len);
+    assert_true(s->queue[s->first]->len > 100000);
+    assert_true(s->queue[s->first]->len < 300000);
+}
+
 static void test_ids(void **state)
 {
     static const char *const none[] = {"", ".", "1", "1.", ".1", "1.x", "0.1", "1.0", "-1.1",
@@ -315,6 +369,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_they_are_few, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_slow_page, enter, leave),
         cmocka_unit_test_setup_teardown(test_silence_and_the_end, enter, leave),
+        cmocka_unit_test_setup_teardown(test_how_much_of_200_nodes, enter, leave),
         cmocka_unit_test(test_ids),
     };
 

@@ -679,6 +679,7 @@ int main(void)
         TEST(test_cleared),
         TEST(test_as_json),
         TEST(test_two_commands_of_a_node),
+        TEST(test_rates),
         TEST(test_too_many_nodes),
         cmocka_unit_test(test_medians),
         cmocka_unit_test(test_medians_at_the_ends),

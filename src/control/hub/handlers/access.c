@@ -1,6 +1,4 @@
-    bool is_entrance = row && (strcmp(row->path, "/v1/enrol") == 0 || strcmp(row->path, "/v1/web/login") == 0);
-
-    if ((is_entrance && rs->status >= 401) ||/* access.c - see handlers.h. */
+/* access.c - see handlers.h. */
 #include "hub/handlers/handlers.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-    return r->revision == r->next;/* live_rows.c - see live_rows.h. */
+/* live_rows.c - see live_rows.h. */
 #include "hub/web/live_rows.h"
 
 #include <stdlib.h>
@@ -108,7 +108,7 @@ bool live_rows_end(struct live_rows *r)
             drop(r, row);
         }
     }
-    return r->revision != before || r->revision == r->next;
+    return r->revision == r->next;
 }
 
 static void add_row(struct str *out, const struct live_row *row, const char *between)

@@ -40,6 +40,12 @@ export function set(node, ...children) {
   add(node, children);
 }
 
+/** Makes @made all that is in @node, where that is another thing: it may be announced, or have the focus. */
+export function swap(node, made) {
+  if (node.firstChild?.outerHTML !== made.outerHTML)
+    set(node, made);
+}
+
 /** Sets a text where it is another one, so that nothing is announced twice. */
 export function say(node, text) {
   if (node.textContent !== text)

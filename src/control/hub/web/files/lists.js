@@ -276,7 +276,9 @@ export function eventsView(app) {
     if (number === last)
       return;
     last = number;
-    const list = await events(app);
+    const list = await app.attempt(() => events(app));
+    if (!list)
+      return;
     keyed(made.body, list, (e) => String(e.number), (e) => String(e.number), eventRow);
     if (!list.length)
       set(made.body, h("tr", {}, h("td", {colspan: "4"}, "Nothing has happened yet.")));

@@ -197,15 +197,16 @@ export class Live {
     return this.findings().filter((f) => subjectNodes(f).includes(name));
   }
 
-  /** How many pairs there are of each kind. */
+  /** How many pairs there are of each kind; "away": of a machine that is not there. */
   counts() {
     const counts = {};
-    for (const pairs of this.pairs)
-      for (const pair of pairs)
-        if (pair) {
-          const kind = kindOf(pair.state);
-          counts[kind] = (counts[kind] || 0) + 1;
-        }
+    const away = this.names.map((name) => this.rows.get(`n/${name}`)?.reachable === false);
+    this.pairs.forEach((pairs, i) => pairs.forEach((pair, k) => {
+      if (!pair)
+        return;
+      const kind = away[i] || away[i + 1 + k] ? "away" : kindOf(pair.state);
+      counts[kind] = (counts[kind] || 0) + 1;
+    }));
     return counts;
   }
 }

@@ -97,13 +97,13 @@ export function matrixView(app) {
 
   // Sizes, so that all of it fits the width.
   function measure(g) {
-    const width = Math.floor(frame.clientWidth) || 360;
+    const width = Math.floor(canvas.getBoundingClientRect().width) || 340;
     const n = Math.max(order.length, 1);
     g.font = "11px system-ui, sans-serif";
     left = 0;
     top = 0;
     cell = Math.min(CELL_MAX, width / n);
-    if (cell >= LABEL) {
+    if (cell >= LABEL && order.length) {
       const longest = Math.max(...order.map((i) => g.measureText(app.live.names[i]).width));
       left = Math.min(Math.ceil(longest) + 8, width * 0.3);
       top = left;
@@ -294,8 +294,8 @@ export function matrixView(app) {
     if (i < 0 || j < 0)
       return;
     pick(i, j);
-    // By touch the first one shows what it is, and the second one opens it.
-    if (event.pointerType === "mouse" || same && event.detail > 1)
+    // By touch the first one shows what it is, and the next one opens it.
+    if (event.pointerType !== "touch" || same)
       open();
   });
 
@@ -308,7 +308,8 @@ export function matrixView(app) {
       items.push(["trouble", "!", "trouble"]);
     set(key, items.map(([name, letter, words]) => h("li", {},
       h("span", {class: `swatch cell ${name}`, "aria-hidden": "true"}, letter), words)));
-    say(unit, metric.unit || "");
+    say(unit, `${metric.unit || ""}${cell < LETTER ? " Small cells: a cross is trouble" +
+      `${metric.of ? "" : ", a triangle relayed, a half in TLS"}.` : ""}`.trim());
   }
 
   function weight(metric, pair) {
@@ -344,13 +345,13 @@ export function matrixView(app) {
   function update() {
     const metric = METRICS[metricSelect.value];
     sortNames();
-    drawKey(metric);
     draw();
+    drawKey(metric);
     tellCell();
     drawWorst(metric);
     const more = (app.live.rows.get("net")?.nodes || 0) - app.live.names.length;
     if (more > 0)
-      say(unit, `The first ${app.live.names.length} nodes by name; ${more} more have pairs that weft get edges lists. ${metric.unit || ""}`);
+      say(unit, `The first ${app.live.names.length} nodes by name; weft get edges has the pairs of ${more} more. ${metric.unit || ""}`);
   }
   return {title: "Pairs", el, update, resize: draw};
 }

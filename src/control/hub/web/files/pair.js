@@ -141,7 +141,7 @@ export function pairView(app, a, b) {
   swap.setAttribute("href", app.link("pair", b, a));
   return {title: `${a} ⇄ ${b}`, el, update(changed) {
     const mine = !changed || [`m/${a}`, `m/${b}`, "net", `n/${a}`, `n/${b}`].some((key) => changed.has(key));
-    if (f.now() - asked > (mine ? 2 : 15))
+    if (f.now() - asked > (mine ? 5 : 15))
       load();
     show();
   }, tick() {

@@ -1,7 +1,7 @@
 // topology.js - a network as a picture: a few nodes on a circle with all their lines, many in boxes
 // by island with the lines that are in trouble, and those of the node that is chosen.
 
-import {h, s, say, set} from "/web/dom.js";
+import {h, s, set, swap} from "/web/dom.js";
 import {KIND_WORDS, kindOf, subjectNodes} from "/web/live.js";
 import {nodeState, pairsOf} from "/web/lists.js";
 import {plural} from "/web/format.js";
@@ -174,8 +174,10 @@ export function topologyView(app) {
     marks.get(current)?.setAttribute("tabindex", "0");
   }
 
+  // The pairs of a machine that is not there follow from that, and are shown if it is chosen.
   function wanted() {
     const found = [];
+    const away = new Set(app.live.nodes().filter((n) => !n.reachable).map((n) => n.name));
     const all = app.live.names.length <= CIRCLE_MAX;
     app.live.names.forEach((a, i) => {
       for (let j = i + 1; j < app.live.names.length; j++) {
@@ -186,7 +188,7 @@ export function topologyView(app) {
         const kind = kindOf(pair.state);
         if (kind === "off" || kind === "idle" && a !== chosen && b !== chosen)
           continue;
-        if (all || kind === "trouble" || a === chosen || b === chosen)
+        if (a === chosen || b === chosen || !away.has(a) && !away.has(b) && (all || kind === "trouble"))
           found.push({a, b, kind, dim: chosen && a !== chosen && b !== chosen});
       }
     });
@@ -196,7 +198,7 @@ export function topologyView(app) {
 
   function drawDetail(node) {
     if (!node) {
-      set(detail, h("p", {class: "soft"}, "Choose a node to see its lines."));
+      swap(detail, h("p", {class: "soft"}, "Choose a node to see its lines."));
       return;
     }
     const pairs = pairsOf(app, node.name);
@@ -204,17 +206,17 @@ export function topologyView(app) {
     for (const [, pair] of pairs)
       counts[kindOf(pair.state)] = (counts[kindOf(pair.state)] || 0) + 1;
     const found = app.live.findingsOf(node.name);
-    set(detail, h("h2", {}, h("a", {href: app.link("node", node.name)}, node.name)),
+    swap(detail, h("div", {}, h("h2", {}, h("a", {href: app.link("node", node.name)}, node.name)),
       h("p", {}, nodeState(node), ` · ${node.kind}${node.island ? ` of island ${node.island}` : ""} · ${node.address4}`),
       h("p", {}, Object.entries(counts).map(([kind, n]) => h("span", {class: `kind ${kind}`}, `${n} ${KIND_WORDS[kind]} `))),
       h("ul", {}, pairs.filter(([, pair]) => kindOf(pair.state) === "trouble").slice(0, 8).map(([other, pair]) =>
         h("li", {}, h("a", {href: app.link("pair", node.name, other)}, other), `: ${pair.state}`))),
-      h("ul", {}, found.slice(0, 8).map((x) => h("li", {}, `${x.severity}: ${x.subject}: ${x.title}`))));
+      h("ul", {}, found.slice(0, 8).map((x) => h("li", {}, `${x.severity}: ${x.subject}: ${x.title}`)))));
   }
 
   function update() {
     const nodes = app.live.nodes();
-    const width = Math.floor(frame.clientWidth) || 360;
+    const width = Math.floor(svg.getBoundingClientRect().width) || 340;
     const now = `${width} ${nodes.map((n) => `${n.name}/${n.island || ""}/${n.kind}`).join()}`;
     const found = {};
     if (now !== shown) {

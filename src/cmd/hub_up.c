@@ -20,6 +20,7 @@
 #include "backends/store_open.h"
 #include "base/addr.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "base/traffic.h"
 #include "cmd/admin.h"
 #include "cmd/agent_privileges.h"
@@ -31,6 +32,7 @@
 #include "hub/hub.h"
 #include "hub/networks/networks.h"
 #include "hub/overlay/overlay.h"
+#include "hub/web/web_access.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/prices.h"
 #include "net/address/resolve.h"
@@ -128,6 +130,7 @@ static struct {
     const char *prefix;
     const char *user;
     enum log_level level;
+    bool web;
     bool no_dataplane;
     bool relay_only;
     bool ports;
@@ -180,6 +183,9 @@ static const struct option options[] = {
     {"--price-table", "FILE", option_text, &arg.prices, NULL,
         "what bytes cost, for weft cost and for budgets, in networks that have no prices of their "
         "own; read at the start",
+        .given = &arg.hubs_own},
+    {"--web", NULL, option_flag, &arg.web, NULL,
+        "show a page to browsers, at the API's port; its URL with a login is printed",
         .given = &arg.hubs_own},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
@@ -422,6 +428,7 @@ static void say_ready(const struct hub_config *config, struct hub *hub)
     char text[ENDPOINT_TEXT_MAX];
     char cidr[IP_PREFIX_TEXT_MAX];
     char pin[HUB_PIN_TEXT_MAX];
+    _cleanup_(freep) char *url = hub_web_url(hub);
 
     (void)printf("weft hub is up: UDP %s, API port %u, TLS pin %s, networks",
         endpoint_format(&config->public_addresses.items[0].at[0], text), hub_api_port(hub),
@@ -431,6 +438,12 @@ static void say_ready(const struct hub_config *config, struct hub *hub)
             ip_prefix_format(&net->spec.cidr4, cidr), net->nodes.n,
             net->nodes.n == 1 ? "node" : "nodes");
     (void)printf("\nnext: \"weft token new\" here, then \"weft join TOKEN\" on each machine\n");
+    if (url)
+        (void)printf("the page, with a login that is used once, within %u minutes (then: \"weft "
+                     "web\"):\n%s\n",
+            WEB_LOGIN_TTL / 60, url);
+    if (url)
+        secret_wipe(url, strlen(url));
     (void)fflush(stdout);
 }
 
@@ -577,6 +590,7 @@ int cmd_hub_up(int argc, char **argv)
         .interface_prefix = arg.prefix,
         .api_listen = arg.api,
         .udp_port = arg.listen.port,
+        .has_web = arg.web,
         .options = (const char *const *)argv + 1,
         .n_options = (size_t)argc - 1};
     raise_limits();

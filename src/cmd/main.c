@@ -60,6 +60,7 @@ static const struct option_subcommand commands[] = {
     {"jobs", cmd_jobs, "list a network's jobs, what they keep, and limits they met"},
     {"cost", cmd_cost, "show what edges and jobs have moved, and what that cost"},
     {"page", cmd_page, "write a page of HTML with a network's nodes, edges, jobs and costs"},
+    {"web", cmd_web, "print a login for the page that the hub shows to browsers"},
     {"node", cmd_node, "add a stock WireGuard, say what a node may do, or remove it"},
     {"network", cmd_network, "add, remove or list networks"},
     {"admin", cmd_admin, "say who may administer the hub from elsewhere"},

@@ -96,6 +96,8 @@ static void on_tick(uv_timer_t *timer)
     serve_jobs(hub, now);
     jobs_tick(hub->jobs, now);
     streams_tick(&hub->streams, now);
+    if (hub->handlers.live)
+        live_tick(hub->handlers.live, now);
 }
 
 /* It is on_turn() that does what is due. */
@@ -218,9 +220,13 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
     owners_init(&hub->owners, &hub->model, clock_now);
     hub->orphans = (struct orphans){.owners = &hub->owners};
     streams_init(&hub->streams, hub->loop, config->udp_port);
+    web_access_init(&hub->web, &hub->rng);
+    live_init(&hub->live);
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;
     lend_parts(hub);
+    if (config->has_web)
+        handlers_web_begin(&hub->handlers, &hub->web, &hub->live);
 }
 
 /* Most records of jobs in the list of records that are set aside. People read that list, and a
@@ -335,6 +341,7 @@ static int open_server(struct hub *hub, struct err *e)
         .ctx = &hub->handlers,
         .identity = &hub->identity,
         .identify = access_identify,
+        .identify_page = access_identify_page,
         .begin = access_begin,
         .admits = access_admits,
         .end = access_end,
@@ -564,6 +571,8 @@ struct hub *hub_free(struct hub *hub)
     if (!hub)
         return NULL;
     server_free(hub->server);
+    live_deinit(&hub->live);
+    web_access_deinit(&hub->web);
     resources_free(hub->resources);
     json_decref(hub->networks.held_keys);
     jobs_free(hub->jobs);
@@ -589,6 +598,14 @@ struct hub *hub_free(struct hub *hub)
 uint16_t hub_api_port(const struct hub *hub)
 {
     return hub->handlers.api_port;
+}
+
+char *hub_web_url(struct hub *hub)
+{
+    struct web_grant grant = {.role = ROLE_ADMIN, .maker = "hub"};
+
+    return hub->handlers.web ? web_login_url(&hub->handlers, &grant, WEB_LOGIN_TTL, clock_now())
+                             : NULL;
 }
 
 const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX])

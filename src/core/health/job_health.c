@@ -281,6 +281,24 @@ bool job_health_rate(
     return true;
 }
 
+void job_health_each_rate(const struct job_health *h, nsec_t now, job_rate_fn fn, void *arg)
+{
+    for (size_t i = 0; h && i < h->n; i++) {
+        const struct health_node *node = h->nodes[i];
+        unsigned slot = (node->n - 1) % JOB_KNOWN_KEPT;
+
+        if (!job_known_is_there(node) || now - node->heard_at > JOB_HEALTH_GONE)
+            continue;
+        for (size_t k = 0; k < node->n_lines; k++) {
+            const struct line *line = &node->lines[k];
+            uint64_t rate = job_known_rate(line->last[slot].sent, node->last[slot].ms);
+
+            if (rate > 0)
+                fn(arg, node->name, line->to->name, rate);
+        }
+    }
+}
+
 json_t *job_health_encode(
     const struct job_health *h, const char *job, const struct findings *findings, int64_t at)
 {

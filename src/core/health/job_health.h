@@ -99,6 +99,12 @@ bool job_health_step(const struct job_health *h, uint64_t *ret_step, double *ret
 bool job_health_rate(
     const struct job_health *h, nsec_t now, uint64_t *ret_rate, uint64_t *ret_usual);
 
+/** What a job's connections carry from one of its nodes to another one; bytes/s. */
+typedef void (*job_rate_fn)(void *arg, const char *from, const char *to, uint64_t rate);
+
+/** job_health_each_rate() - by the last sample of each node that is heard; @h may be NULL. */
+void job_health_each_rate(const struct job_health *h, nsec_t now, job_rate_fn fn, void *arg);
+
 /** job_health_encode() - what is found of the job now, as finding_encode() gives it; an array, a
  * new reference. NULL: no memory. @h may be NULL. */
 json_t *job_health_encode(

@@ -574,6 +574,34 @@ static void test_two_commands_of_a_node(void **state)
     check_nothing();
 }
 
+static void note_rate(void *arg, const char *from, const char *to, uint64_t rate)
+{
+    struct world *world = arg;
+    size_t len = strlen(world->changes);
+
+    (void)snprintf(world->changes + len, sizeof(world->changes) - len, "%s>%s %llu;", from, to,
+        (unsigned long long)rate);
+}
+
+/* What goes from node to node now; not what a node has said that is not heard any more. */
+static void test_rates(void **state)
+{
+    job_health_each_rate(NULL, w.now, note_rate, &w);
+    job_health_each_rate(w.health, w.now, note_rate, &w);
+    assert_string_equal(w.changes, "");
+    pass(2);
+    w.changes[0] = '\0';
+    job_health_each_rate(w.health, w.now, note_rate, &w);
+    assert_string_equal(w.changes, "a>b 10000000;b>c 10000000;c>d 10000000;d>a 10000000;");
+    job_health_end(w.health, "a");
+    w.changes[0] = '\0';
+    job_health_each_rate(w.health, w.now, note_rate, &w);
+    assert_string_equal(w.changes, "b>c 10000000;c>d 10000000;d>a 10000000;");
+    w.changes[0] = '\0';
+    job_health_each_rate(w.health, w.now + 2 * JOB_HEALTH_GONE, note_rate, &w);
+    assert_string_equal(w.changes, "");
+}
+
 static void test_too_many_nodes(void **state)
 {
     static struct job_sample s;
@@ -778,6 +806,7 @@ int main(void)
         TEST(test_cleared),
         TEST(test_as_json),
         TEST(test_two_commands_of_a_node),
+        TEST(test_rates),
         TEST(test_too_many_nodes),
         TEST(test_each_fault_in_the_log),
         TEST(test_a_fault_that_the_job_has_survived),

@@ -58,6 +58,7 @@ ANSWERS = {
     "GET /v1/networks/{network}/targets": "api/targets",
     "GET /v1/networks/{network}/traffic": "api/traffic",
     "GET /v1/networks/{network}/page": None,
+    "GET /v1/networks/{network}/live": None,  # api/live-event, in server-sent events
     "DELETE /v1/networks/{network}/nodes/{name}": None,
     "GET /v1/networks/{network}/objects/{kind}": "get",
     "GET /v1/networks/{network}/objects/{kind}/{name}": "get",
@@ -79,6 +80,13 @@ ANSWERS = {
     "PUT /v1/move": "hub-move",
     "GET /v1/audit": "api/audit-page",
     "GET /v1/routes": "api/route-list",
+    "GET /web": None,
+    "GET /web/": None,
+    "GET /web/{file}": None,
+    "POST /v1/web/login": "api/web-session",
+    "POST /v1/web/logins": "api/web-login",
+    "GET /v1/web/session": "api/web-session",
+    "DELETE /v1/web/session": None,
     "GET /v1/metrics": None,
 }
 

@@ -34,6 +34,7 @@ void response_deinit(struct response *rs)
 {
     json_decref(rs->body);
     free(rs->text);
+    free(rs->cookie);
     *rs = (struct response){0};
 }
 
@@ -193,6 +194,11 @@ static bool admits_caller(const struct route *row, const struct request *rq, str
 {
     const struct caller *caller = &rq->caller;
 
+    if (caller->session != 0 && !row->is_for_page && strcmp(row->method, "GET") != 0) {
+        response_refuse(rs, 403, "%s %s is not for the page: ask with an admin token, or on the hub",
+            row->method, row->path);
+        return false;
+    }
     if (caller->role < row->role) {
         response_refuse(rs, 403, "%s %s needs an admin token of role \"%s\"; %s has role \"%s\"",
             row->method, row->path, role_names[row->role], caller->name, role_names[caller->role]);
@@ -285,7 +291,7 @@ int origin_check(const struct origin *o, struct err *e)
     char text[IP_ADDR_TEXT_MAX];
     struct ip_addr address;
 
-    if (o->access == API_ACCESS_PUBLIC)
+    if (o->access == API_ACCESS_PUBLIC || o->is_page)
         return 0;
     if (o->origin)
         return err_set(e, -EPERM,

@@ -11,7 +11,7 @@
 
 #define LONG "very-long-very-long-very-long-very-long-very-long-very-long-very-long-very-long"
 
-enum where { PUBLIC, V4, V6, UNIX, REMOTE, FIGURES };
+enum where { PUBLIC, V4, V6, UNIX, REMOTE, FIGURES, PAGE };
 
 static const struct {
     enum where where;
@@ -22,6 +22,7 @@ static const struct {
     {PUBLIC, "anything.example", "http://evil.example", true},
     {REMOTE, "hub.example:8443", NULL, true},
     {REMOTE, "hub.example:8443", "http://evil.example", false},
+    {PAGE, "hub.example:8443", "https://hub.example:8443", true},
     {V4, "10.42.0.1:8443", NULL, true},
     {V4, "10.42.0.1", NULL, true},
     {V4, NULL, NULL, true},
@@ -77,11 +78,13 @@ static void test_rows(void **state)
             [V6] = API_ACCESS_OVERLAY,
             [UNIX] = API_ACCESS_ADMIN,
             [REMOTE] = API_ACCESS_ADMIN,
+            [PAGE] = API_ACCESS_ADMIN,
             [FIGURES] = API_ACCESS_METRICS};
         struct origin o = {.host = rows[i].host,
             .origin = rows[i].origin,
             .access = accesses[rows[i].where],
-            .is_unix = rows[i].where == UNIX};
+            .is_unix = rows[i].where == UNIX,
+            .is_page = rows[i].where == PAGE};
         struct err e = ERR_NULL;
         int r;
 

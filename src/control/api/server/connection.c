@@ -236,7 +236,7 @@ static struct MHD_Response *make_stream(struct server__connection *c, struct str
     st->wake = wake_stream;
     st->check = check_stream;
     st->is_answered = is_answered;
-    (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
+    (void)MHD_add_response_header(r, "Content-Type", st->type);
     /* Only members are thousands, and what they are told of one another is no secret among them.
      * Where there is a secret, the length of packed text can betray it. */
     if ((c->access == API_ACCESS_OVERLAY &&
@@ -317,7 +317,11 @@ static struct MHD_Response *make_text(struct response *rs)
         (void)MHD_add_response_header(r, "Content-Security-Policy", rs->policy);
         (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
         (void)MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+        (void)MHD_add_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
+        (void)MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
     }
+    if (r && rs->cookie)
+        (void)MHD_add_response_header(r, "Set-Cookie", rs->cookie);
     if (r && rs->is_asked_who)
         (void)MHD_add_response_header(
             r, "WWW-Authenticate", "Basic realm=\"weft: an admin token is the password\"");

@@ -36,6 +36,13 @@ struct server_config {
     enum caller_verdict (*identify)(
         void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
 
+    /*
+     * Whose session does the header Cookie hold? Asked where there is no admin token, and only if the
+     * daemon's own page asks; if it is true, the request is an administrator's. NULL: there are no
+     * sessions.
+     */
+    bool (*identify_page)(void *ctx, const char *cookie, nsec_t now, struct caller *ret);
+
     /* May it be called now? Asked once a row admits the caller; when not, @rs has the answer. NULL:
      * always. */
     bool (*admits)(

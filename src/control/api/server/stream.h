@@ -110,6 +110,7 @@ enum stream_packing {
 
 /** An answer that goes on. */
 struct stream {
+    const char *type;            /* as in Content-Type; a constant; at first lines of JSON */
     struct line **queue;         /* owns the array and a reference each; a ring */
     size_t cap;                  /* of the array, a power of two; 0 at first */
     size_t first;                /* index of the line that is being sent */

@@ -14,6 +14,7 @@
  *     handlers_move.c     administrators: where the hub will be
  *     handlers_traffic.c  administrators: what the edges have moved; all on a page for a browser
  *     objects.c           administrators: objects, read and written
+ *     handlers_web.c      browsers: the page, who is at it, and what it is told
  *
  * Theory of operation. A handler that only reads reads the model, and answers at once. One that
  * writes checks by the model, hands a commit to the store, and answers when it is on the disk
@@ -34,9 +35,12 @@
 
 struct audit_before;
 struct model_network;
+struct live;
 struct model_node;
 struct store_op;
 struct token_secret;
+struct web_access;
+struct web_grant;
 
 /** Longest path of a file in the hub's state directory, with the terminating zero. */
 #define HANDLERS_PATH_MAX 512
@@ -58,6 +62,8 @@ struct handlers {
     const struct owners *owners;
     struct public_addresses *public_addresses;
     struct streams *streams;
+    struct web_access *web; /* who is at the page; NULL: it is off */
+    struct live *live;      /* NULL: likewise */
     struct jobs *jobs;
     struct traffic_book *traffic;
     const struct spending *spending;
@@ -108,6 +114,10 @@ handler_fn handlers_admins_list, handlers_admins_add, handlers_admins_remove,
 
 /* handlers_traffic.c */
 handler_fn handlers_traffic, handlers_page;
+
+/* handlers_web.c */
+handler_fn handlers_web_index, handlers_web_file, handlers_web_login, handlers_web_offer,
+    handlers_web_session, handlers_web_logout, handlers_live;
 
 /* objects.c */
 handler_fn handlers_objects_list, handlers_objects_get, handlers_objects_put,
@@ -200,6 +210,9 @@ extern const struct route routes[];
 enum caller_verdict access_identify(
     void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
 
+/** access_identify_page() - whose session of the page does the header Cookie hold? */
+bool access_identify_page(void *ctx, const char *cookie, nsec_t now, struct caller *ret);
+
 /** access_begin() - from now on what is committed is this request's doing. */
 void access_begin(void *ctx, const struct request *rq);
 
@@ -224,6 +237,15 @@ void access_by_node(struct handlers *h, const struct request *rq, const struct m
 /** access_by_token() - it came with the secret of a join token, if the hub knows it. */
 void access_by_token(
     struct handlers *h, const struct request *rq, const struct token_secret *secret);
+
+/* ---- the page ------------------------------------------------------------------------------- */
+
+/** handlers_web_begin() - from now on there is one; both are pinned. */
+void handlers_web_begin(struct handlers *h, struct web_access *web, struct live *live);
+
+/** web_login_url() - a URL with a new login, which is a secret; free(). NULL: no memory. @grant: its
+ * mark is filled in. */
+char *web_login_url(struct handlers *h, struct web_grant *grant, uint32_t ttl_s, nsec_t now);
 
 /* ---- a node is removed, with what is known about it ------------------------------------------ */
 

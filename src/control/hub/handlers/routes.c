@@ -4,6 +4,8 @@
 #include "api/content/route.h"
 
 #define ALL (API_ACCESS_PUBLIC | API_ACCESS_OVERLAY | API_ACCESS_ADMIN)
+/* A browser with a session is an administrator; without one it is a stranger. */
+#define PAGE (API_ACCESS_PUBLIC | API_ACCESS_ADMIN)
 
 const struct route routes[] = {
     {"GET", "/v1/health", ALL, handlers_health, "is the hub there?"},
@@ -37,17 +39,22 @@ const struct route routes[] = {
     {"DELETE", "/v1/jobs/{job}/rendezvous", API_ACCESS_OVERLAY, handlers_jobs_end,
         "a job's run is over"},
 
+    {"GET", "/web", PAGE, handlers_web_index, "the page of the hub"},
+    {"GET", "/web/", PAGE, handlers_web_index, "the same"},
+    {"GET", "/web/{file}", PAGE, handlers_web_file, "a file of the page"},
+    {"POST", "/v1/web/login", PAGE, handlers_web_login, "begin a session of the page"},
+
     {"GET", "/v1/networks", API_ACCESS_ADMIN, handlers_networks_list, "all networks", ROLE_VIEWER,
         ROUTE_SCOPE_FILTERED},
     {"POST", "/v1/networks", API_ACCESS_ADMIN, handlers_networks_add, "make a network", ROLE_ADMIN},
     {"DELETE", "/v1/networks/{network}", API_ACCESS_ADMIN, handlers_networks_remove,
         "remove a network", ROLE_ADMIN, ROUTE_SCOPE_NETWORK},
     {"POST", "/v1/networks/{network}/tokens", API_ACCESS_ADMIN, handlers_tokens_add,
-        "make a join token", ROLE_OPERATOR, ROUTE_SCOPE_NETWORK},
+        "make a join token", ROLE_OPERATOR, ROUTE_SCOPE_NETWORK, .is_for_page = true},
     {"GET", "/v1/networks/{network}/tokens", API_ACCESS_ADMIN, handlers_tokens_list,
         "the join tokens of a network", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"DELETE", "/v1/networks/{network}/tokens/{id}", API_ACCESS_ADMIN, handlers_tokens_remove,
-        "end a join token", ROLE_OPERATOR, ROUTE_SCOPE_NETWORK},
+        "end a join token", ROLE_OPERATOR, ROUTE_SCOPE_NETWORK, .is_for_page = true},
     {"GET", "/v1/networks/{network}/nodes", API_ACCESS_ADMIN, handlers_nodes_list,
         "a network's nodes, as the hub sees them now", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/targets", API_ACCESS_ADMIN, handlers_targets,
@@ -83,14 +90,17 @@ const struct route routes[] = {
         "what a network's edges have moved, by day", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/page", API_ACCESS_ADMIN, handlers_page,
         "all of this on a page for a browser", ROLE_VIEWER, ROUTE_SCOPE_NETWORK, .is_page = true},
+    {"GET", "/v1/networks/{network}/live", API_ACCESS_ADMIN, handlers_live,
+        "what the page shows of a network, and what changes in it", ROLE_VIEWER,
+        ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/snapshots/{name}", API_ACCESS_ADMIN, handlers_snapshot,
         "what a node sees", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/admin-tokens", API_ACCESS_ADMIN, handlers_admins_list,
         "who may administer from afar", ROLE_VIEWER},
     {"POST", "/v1/admin-tokens", API_ACCESS_ADMIN, handlers_admins_add, "make an admin token",
-        ROLE_ADMIN},
+        ROLE_ADMIN, .is_for_page = true},
     {"DELETE", "/v1/admin-tokens/{name}", API_ACCESS_ADMIN, handlers_admins_remove,
-        "end an admin token", ROLE_ADMIN},
+        "end an admin token", ROLE_ADMIN, .is_for_page = true},
     {"POST", "/v1/admin-token-file", API_ACCESS_ADMIN, handlers_admin_file_rotate,
         "replace the token in STATE/admin.token", ROLE_ADMIN},
     {"POST", "/v1/backup", API_ACCESS_ADMIN, handlers_backup,
@@ -103,6 +113,12 @@ const struct route routes[] = {
         ROLE_VIEWER, ROUTE_SCOPE_FILTERED},
     {"GET", "/v1/routes", API_ACCESS_ADMIN, handlers_routes_list,
         "these calls, and who may make them", ROLE_VIEWER, ROUTE_SCOPE_FILTERED},
+    {"POST", "/v1/web/logins", API_ACCESS_ADMIN, handlers_web_offer,
+        "make a login for the page, which is used once", ROLE_VIEWER, ROUTE_SCOPE_FILTERED},
+    {"GET", "/v1/web/session", API_ACCESS_ADMIN, handlers_web_session, "who is at the page",
+        ROLE_VIEWER, ROUTE_SCOPE_FILTERED},
+    {"DELETE", "/v1/web/session", API_ACCESS_ADMIN, handlers_web_logout,
+        "end this session of the page", ROLE_VIEWER, ROUTE_SCOPE_FILTERED, .is_for_page = true},
     {"GET", "/v1/metrics", API_ACCESS_ADMIN, handlers_metrics,
         "counters, in Prometheus' text format", ROLE_VIEWER},
     ROUTES_END,

@@ -685,6 +685,18 @@ static void add_jobs(struct str *text, struct job_network *n)
     }
 }
 
+void jobs_each_rate(const struct jobs_service *s,
+    void (*fn)(void *arg, const char *from, const char *to, uint64_t rate), void *arg)
+{
+    const struct job_network *n = s->served ? s->served->host.network : NULL;
+    const struct job *job;
+
+    if (!n)
+        return;
+    list_foreach(job, &n->jobs, link)
+        job_health_each_rate(job->health, n->env->clock(), fn, arg);
+}
+
 char *jobs_list(const struct jobs_service *s)
 {
     struct str text = STR_NULL;

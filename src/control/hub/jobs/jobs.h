@@ -271,6 +271,11 @@ void jobs_end_samples(struct job *job, const char *member);
 /** jobs_findings() - lends what holds up the network's jobs now; NULL: they are not served. */
 const struct findings *jobs_findings(const struct jobs_service *s);
 
+/** jobs_each_rate() - what the network's jobs carry from node to node, as job_health_each_rate();
+ * of several jobs each apart. */
+void jobs_each_rate(const struct jobs_service *s,
+    void (*fn)(void *arg, const char *from, const char *to, uint64_t rate), void *arg);
+
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
 char *jobs_list(const struct jobs_service *s);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/content/body.h"
+#include "api/content/route.h"
 #include "base/err.h"
 #include "hub/record/record.h"
 #include "hub/record/request.h"
@@ -62,6 +63,8 @@ static void check_requests(const json_t *json)
     struct nccl_request nccl;
     struct presence_request presence;
     struct drain_request drain;
+    struct web_request web;
+    struct web_login_request login;
     struct network network;
     struct err e = ERR_NULL;
 
@@ -73,6 +76,10 @@ static void check_requests(const json_t *json)
         assert(token.uses >= 1 && token.ttl_seconds >= REQUEST_TTL_MIN);
     if (job_request_decode(&job, json, &e) == 0)
         assert(strlen(job.broken_run) <= REQUEST_RUN_MAX && !(job.is_dry_run && job.broken_run[0]));
+    if (web_request_decode(&web, json, &e) == 0)
+        assert(web.role < ROLE_N && web.ttl_seconds >= REQUEST_LOGIN_TTL_MIN);
+    if (web_login_request_decode(&login, json, &e) == 0)
+        assert(login.login[0] && strlen(login.login) <= REQUEST_LOGIN_MAX);
     if (nccl_request_decode(&nccl, json, &e) == 0)
         assert(nccl.run[0] && nccl.verdict[0] && nccl.profile[0] && nccl.text[0]);
     if (presence_request_decode(&presence, json, &e) == 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/content/body.h"
+#include "api/content/route.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -200,6 +201,33 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &rq.ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &rq.relay);
     subnets_decode(&f, "routes", &rq.routes);
+    return give(&f, ret, &rq, sizeof(rq));
+}
+
+int web_request_decode(struct web_request *ret, const json_t *json, struct err *e)
+{
+    /* Without the first of enum role, which is none. */
+    const unsigned n_roles = ROLE_N - ROLE_VIEWER;
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "login", e);
+    struct web_request rq = {.ttl_seconds = REQUEST_LOGIN_TTL_DEFAULT};
+    unsigned role = n_roles;
+
+    fields_enum(&f, "role", FIELDS_OPTIONAL, role_names + ROLE_VIEWER, n_roles, &role);
+    rq.role = role < n_roles ? role + ROLE_VIEWER : 0;
+    fields_name(&f, "network", FIELDS_OPTIONAL, rq.network);
+    fields_int(&f, "ttlSeconds", FIELDS_OPTIONAL, REQUEST_LOGIN_TTL_MIN, REQUEST_LOGIN_TTL_MAX,
+        &rq.ttl_seconds);
+    return give(&f, ret, &rq, sizeof(rq));
+}
+
+int web_login_request_decode(struct web_login_request *ret, const json_t *json, struct err *e)
+{
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "login", e);
+    struct web_login_request rq = {.login = ""};
+
+    fields_text(&f, "login", FIELDS_REQUIRED, 1, sizeof(rq.login), rq.login);
     return give(&f, ret, &rq, sizeof(rq));
 }
 

@@ -109,6 +109,26 @@ struct token_request {
     struct subnets routes; /* its nodes may have routes inside these */
 };
 
+/** POST /v1/web/logins: a login for the page is to be made. */
+struct web_request {
+    unsigned role;                  /* enum role; 0: that of who asks */
+    char network[NAME_MAX_LEN + 1]; /* the only one that it is for; "": all that who asks may see */
+    uint32_t ttl_seconds;           /* how long it waits for its use */
+};
+
+/** How long that may be, s. */
+#define REQUEST_LOGIN_TTL_MIN     60
+#define REQUEST_LOGIN_TTL_DEFAULT 600
+#define REQUEST_LOGIN_TTL_MAX     86400
+
+/** Longest text of a login, which is checked elsewhere. */
+#define REQUEST_LOGIN_MAX 64
+
+/** POST /v1/web/login: somebody uses one. */
+struct web_login_request {
+    char login[REQUEST_LOGIN_MAX + 1];
+};
+
 /** Longest number of nodes in text, as in "65536:65536". */
 #define REQUEST_NNODES_MAX 15
 
@@ -244,6 +264,11 @@ bool report_is_seen_otherwise(const struct report *a, const struct report *b);
 
 /** enrol_request_decode() - @ret: its secret is to be wiped; its labels are borrowed from @json. */
 int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);
+
+/** web_request_decode() - no body at all is one that says nothing. */
+int web_request_decode(struct web_request *ret, const json_t *json, struct err *e);
+
+int web_login_request_decode(struct web_login_request *ret, const json_t *json, struct err *e);
 
 /** job_request_decode() - no body at all is one that says nothing. */
 int job_request_decode(struct job_request *ret, const json_t *json, struct err *e);

@@ -96,6 +96,16 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev)
     (void)snprintf(kept->text, sizeof(kept->text), "%s", ev->text);
 }
 
+uint64_t edge_events_last(const struct edge_events *s, const char *network)
+{
+    const struct edge_events_ring *ring = keys_find(&s->rings, network);
+
+    if (!ring || ring->n == 0)
+        return 0;
+    /* The newest is before the oldest once the ring goes around, and else the last one. */
+    return ring->kept[ring->first > 0 ? ring->first - 1 : ring->n - 1].number;
+}
+
 void edge_events_forget(struct edge_events *s, const char *network)
 {
     struct edge_events_ring *ring = keys_find(&s->rings, network);

@@ -73,6 +73,9 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev);
 /** edge_events_forget() - a network is gone, and its events with it. */
 void edge_events_forget(struct edge_events *s, const char *network);
 
+/** edge_events_last() - the number of the network's last event; 0: there is none. */
+uint64_t edge_events_last(const struct edge_events *s, const char *network);
+
 /** "FellBack", "NeverApplied", ... as in JSON. */
 extern const char *const edge_event_names[];
 

@@ -60,6 +60,7 @@ struct reports {
     bool is_behind;          /* the store, as it was told last */
     bool is_refusing;        /* likewise */
     bool is_store_found;     /* something is found of it */
+    nsec_t unheard_at;       /* when it was last not heard; 0: never */
     struct err failure;      /* the error of a failed commit, until reports_tick() returns it */
 };
 

@@ -296,6 +296,26 @@ static void test_who_computes(void **state)
     check_nothing();
 }
 
+/* What the others have sent it lies there, since it computes. */
+static void test_who_computes_and_does_not_read(void **state)
+{
+    pass(10);
+    stop_all_but(C, (struct job_processes){.cpu = 980, .kernel = 30, .running = 1000});
+    w.flow[C][B].unread = 400000;
+    pass(6);
+    check_only(FINDING_RANK_SLOW, "train/c", "c computes 100 % of the time while the others wait");
+    assert_string_equal(w.changes, "+WEFT-RANK-003 train/c;");
+    /* Where all of them do, as who waits actively does, it is all that is known. */
+    set_healthy();
+    pass(10);
+    stop_all_but(C, (struct job_processes){.cpu = 980, .kernel = 30, .running = 1000});
+    for (unsigned i = 0; i < N; i++)
+        w.processes[i] = w.processes[C];
+    w.flow[C][B].unread = 400000;
+    pass(6);
+    check_only(FINDING_RANK_UNREAD, "train/c", "c does not read what has come from b, who waits");
+}
+
 static void test_who_waits_for_a_disk(void **state)
 {
     pass(10);
@@ -633,6 +653,7 @@ int main(void)
         TEST(test_a_line_of_which_nothing_else_is_known),
         TEST(test_who_does_not_read),
         TEST(test_who_computes),
+        TEST(test_who_computes_and_does_not_read),
         TEST(test_who_waits_for_a_disk),
         TEST(test_who_gets_no_core),
         TEST(test_who_is_in_the_kernel),

@@ -150,6 +150,7 @@ def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
         assert [line["job"] for line in answer["jobs"]] == ["llama"]
         # It was to cost 1.90 a day.
         wait_for(lambda: ("BudgetSpent", "llama") in events(site), 30, "the event of the budget")
+        assert site.found() == {("WEFT-COST-002", "llama")}
         share, = (budget["share"] for budget in cost(site)["budgets"])
         assert share == pytest.approx(sent["cost"] / 1.9, abs=0.05)
         browse(site, a)

@@ -11,6 +11,7 @@ All do so at the same time: two measure while the others find out what became of
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -168,3 +169,26 @@ def test_a_restart_does_not_forget(site: Site) -> None:
     for field in ("seconds", "from", "survivedSeconds", "forgottenSeconds", "measured"):
         assert keepalive(s1)[field] == before[field]
     assert told(s1) == str(before["seconds"])
+
+
+def set_keepalive(site: Site, keepalive: object) -> None:
+    network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
+    network["spec"]["keepalive"] = keepalive
+    site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
+
+
+def test_a_keepalive_that_does_not_hold_the_nat_is_found(site: Site) -> None:
+    """Of each node whose NAT was seen to forget, and gone with the mend."""
+    for node in site.nodes.values():
+        node.agent.allow(".*")
+    set_keepalive(site, 0)
+    for name in ("s1", "l1"):
+        wait_for(lambda n=name: ("WEFT-NAT-001", n) in site.nodes[n].found(), 20,
+                 f"{name} to find that")
+        text = site.nodes[name].run("status").out
+        assert re.search(r"forgets a silent UDP mapping after about \d+ s, and the network's "
+                         r"keepalive is 0 s", text), text
+    set_keepalive(site, "auto")
+    for name in ("s1", "l1"):
+        wait_for(lambda n=name: ("WEFT-NAT-001", n) not in site.nodes[n].found(), 60,
+                 f"{name} to be well")

@@ -34,7 +34,8 @@ def test_the_disk_of_a_hub_is_full(weft: Path) -> None:
         net = Net(lab, weft)
         with fault(net, "WEFT-HUB-001", "hub", 30, over_s=90) as found:
             hub.run(["sh", "-c", f"cat /dev/zero > {HUB_STATE}/fill"], check=False, quiet=True)
-            assert hub.run([weft, "token", "new"], check=False, quiet=True).rc != 0
+            wait_for(lambda: hub.run([weft, "token", "new"], check=False, quiet=True).rc != 0, 20,
+                     "a change to be refused")
             said = found()
             assert said["about"] == "hub" and said["severity"] == "critical"
             assert said["text"].startswith("The store of the hub takes no writes: ")

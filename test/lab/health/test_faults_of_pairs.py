@@ -22,7 +22,7 @@ pytestmark = pytest.mark.namespaces
 # What agents say of such faults.
 ANY = [".*"]
 # All that WireGuard sends begins with one of these; what looks for paths does not.
-TUNNEL = "@th,64,8 { 1, 2, 3, 4 }"
+TUNNEL = "@th,64,8 1-4"
 SOCKET, REAL_SOCKET = "/run/wireguard/weft0.sock", "/run/wireguard/real.sock"
 
 

@@ -23,7 +23,7 @@ ANY = [".*"]
 # A handshake's first message is 148 bytes long, and its second one 92; with UDP's header.
 HANDSHAKES = "udp length { 156, 100 }"
 # All that WireGuard sends begins with one of these; what looks for paths does not.
-TUNNEL = "@th,64,8 { 1, 2, 3, 4 }"
+TUNNEL = "@th,64,8 1-4"
 # A session is late after 135 s and 15 s of traffic that should have renewed it, and dead after
 # 180 s and what is to be answered within 25 s.
 LATE_S, DEAD_S = 170, 230

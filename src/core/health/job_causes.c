@@ -489,7 +489,8 @@ static void find_straggler(struct look *l)
     struct window w = {.n = 0};
     const struct health_node *node = l->is_slow ? find_alone(l, &w) : NULL;
     uint32_t share = occupied(&w);
-    bool is_kernel = w.kernel >= share / 5 * 4;
+    /* Of the time that it gets, whether or not it gets all that it wants. */
+    bool is_kernel = w.cpu >= JOB_SAMPLE_WHOLE / 10 * 3 && w.kernel >= w.cpu / 5 * 4;
     char rate[32];
     char usual[32];
 
@@ -506,7 +507,8 @@ static void find_straggler(struct look *l)
         : w.waiting * 2 >= share    ? "waits for a disk, or another device,"
         : w.running > w.cpu / 2 * 3 ? "wants a core, and does not get it, for"
                                     : "computes",
-        share / 10, format_rate(l->rate, rate), format_rate(l->usual, usual));
+        (is_kernel ? w.kernel : share) / 10, format_rate(l->rate, rate),
+        format_rate(l->usual, usual));
 }
 
 static void find_stuck(struct look *l)

@@ -337,7 +337,19 @@ static void test_who_is_in_the_kernel(void **state)
     pass(10);
     stop_all_but(A, (struct job_processes){.cpu = 990, .kernel = 970, .running = 1000});
     pass(6);
-    check_only(FINDING_RANK_KERNEL, "train/a", "a is in the kernel 100 % of the time");
+    check_only(FINDING_RANK_KERNEL, "train/a", "a is in the kernel 97 % of the time");
+    /* Also where it shares its core with others. */
+    set_healthy();
+    pass(10);
+    stop_all_but(A, (struct job_processes){.cpu = 500, .kernel = 450, .running = 1000});
+    pass(6);
+    check_only(FINDING_RANK_KERNEL, "train/a", "a is in the kernel 45 % of the time");
+    /* Of one that gets next to nothing that is not known. */
+    set_healthy();
+    pass(10);
+    stop_all_but(A, (struct job_processes){.cpu = 200, .kernel = 200, .running = 1000});
+    pass(6);
+    check_only(FINDING_RANK_SLOW, "train/a", "a wants a core, and does not get it, for 100 %");
 }
 
 /* All compute, but its ranks say that they are in no collective, while the others' are. */

@@ -1,4 +1,4 @@
-"""Each finding is brought about by a test in a lab or a cluster, or it is said here why it is not."""
+"""Each finding is brought about by a test in a lab or a cluster, or here is said why it is not."""
 
 from __future__ import annotations
 

@@ -152,6 +152,7 @@ def test_agents_follow_what_the_hub_shows(members: Members) -> None:
         said = n1.status()["cluster"]
         assert (said["reachable"], said["why"] != "") == (False, True)
         assert "the cluster's API does not answer for " in n1.run("status").out
+        assert ("WEFT-KUBE-001", "n1") in n1.found()
         assert has_peers(n1, "n2", "n3")()
         assert can_ping(n1.host, n3.address())
         # The hub has its store there as well, and says so to its nodes.

@@ -148,11 +148,15 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
     const struct observation *ob = node ? observe_find(facts->seen, &node->key) : NULL;
     struct reported_edge t = {
         .kind = path->kind, .is_alarm = path->is_alarm, .is_relay_better = path->is_relay_better};
+    /* It must not be relayed, so the engine has no such peer any more. */
+    bool has_lost_path =
+        t.kind == PATH_KIND_NONE && path->fell_back_at != 0 && !path->awaits_hub && !is_old_hub;
 
     t.is_refused = strcmp(path->why, render_why_key) == 0;
     t.lacks_rate = !t.is_refused && lacks_rate(facts, path->node);
     /* An edge without a handshake is not reported, unless a person should look at it. */
-    if ((!ob || ob->handshake_at == 0) && !t.is_alarm && !t.is_refused && !t.lacks_rate)
+    if ((!ob || ob->handshake_at == 0) && !t.is_alarm && !t.is_refused && !t.lacks_rate &&
+        !has_lost_path)
         return false;
     (void)snprintf(t.head.peer, sizeof(t.head.peer), "%.*s", NAME_MAX_LEN, path->node);
     t.handshake = ob ? ob->handshake_at : 0;

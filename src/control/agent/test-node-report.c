@@ -294,6 +294,14 @@ static void test_all_of_an_edge(void **state)
     edges_are(&nr, w, "{}");
     w->reached[0].kind = PATH_KIND_DIRECT;
     w->facts.rates_why = "no such scheduler";
+    /* Nor is one left out that had a path, and has none. */
+    w->facts.rates_why = NULL;
+    w->reached[0].kind = PATH_KIND_NONE;
+    w->reached[0].fell_back_at = 5 * SEC;
+    edges_are(&nr, w,
+        "{\"n3\":{\"path\":\"none\",\"handshakeAgeSeconds\":null,"
+        "\"endpoint\":\"[fe80::7]:4000\"}}");
+    w->reached[0].kind = PATH_KIND_DIRECT;
     /* An older hub knows of none of that. */
     w->observe.n = 1;
     w->seen[0].handshake_at = 90 * SEC;

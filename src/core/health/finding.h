@@ -73,7 +73,7 @@ extern const char *const finding_severity_names[];
     X(APPLY_FAILED, "WEFT-APPLY-001", NODE, CRITICAL, "cannot be applied", \
         "Its agent cannot make the interface what the network says.", \
         "The sentence holds the agent's own words; on the node: weft status.", \
-        "Take the interface's name for something else.") \
+        "Move the engine's socket away: /run/wireguard/weft0.sock.") \
     /* What a machine does to packets and programs itself */ \
     X(NIC_DROPS, "WEFT-NIC-001", NODE, WARNING, "network card drops packets", \
         "The card or its ring has no room for what comes or goes: a thousandth of the packets or " \
@@ -253,7 +253,7 @@ extern const char *const finding_severity_names[];
     X(RATES_UNKEPT, "WEFT-RATE-001", NODE, WARNING, "rates are not kept", \
         "The network says how much this node may send, and the engine does not keep it so.", \
         "Use the userspace engine, or a kernel that has what the sentence names.", \
-        "Give a network a rate, and a node an engine that keeps none.") \
+        "Give a node a rate, and an engine of an older version, which keeps none.") \
     X(OFFLOAD_OFF, "WEFT-OFFLOAD-001", NODE, NOTE, "an offload is off", \
         "Packets are moved one by one that could be moved together, so this node is slower " \
         "than it could be.", \
@@ -277,7 +277,7 @@ extern const char *const finding_severity_names[];
         "The folder that holds the node's key and what it knows cannot be read, so no agent " \
         "can run.", \
         "The sentence names the file; weft join makes the state anew.", \
-        "Put a letter into the middle of node.json.") \
+        "Put a letter before all others in node.json, and stop the agent.") \
     X(STATE_DISK_FULL, "WEFT-STATE-002", NODE, WARNING, "disk of the state is full", \
         "Less than 16 MiB are free where the node keeps what it knows, or no file can be " \
         "made there.", \
@@ -291,7 +291,8 @@ extern const char *const finding_severity_names[];
     X(ENGINE_SILENT, "WEFT-ENGINE-001", NODE, CRITICAL, "engine does not answer", \
         "The interface is there, and no WireGuard with this node's key answers for it.", \
         "Start the agent, which begins the engine anew: systemctl restart weft-agent.", \
-        "Kill weft-wg and the agent, and leave the interface.") \
+        "Kill weft-wg and the agent, and make another interface of that name: ip link add weft0 " \
+        "type dummy.") \
     X(TLS_BLOCKED, "WEFT-TLS-001", NODE, NOTE, "TLS to the hub fails", \
         "UDP reaches the hub, and TCP to its API does not: were UDP to fail, nothing would be " \
         "left.", \
@@ -301,7 +302,8 @@ extern const char *const finding_severity_names[];
     X(PAIR_APPLY_FAILED, "WEFT-APPLY-002", PAIR, CRITICAL, "edge cannot be applied", \
         "An agent cannot make this peer what the network says.", \
         "The sentence holds the agent's own words; on that node: weft status.", \
-        "Pin an endpoint that the machine cannot send to.") \
+        "Give an edge a rate, and one of its nodes an engine of an older version, which keeps " \
+        "none.") \
     X(PAIR_KEY_REFUSED, "WEFT-KEY-001", PAIR, CRITICAL, "another key is pinned", \
         "The MeshEdge pins a public key that is not the node's, so each end removes the other.", \
         "If the node's key is right: weft edge set A B --key NAME=KEY, or remove the pin.", \
@@ -309,11 +311,11 @@ extern const char *const finding_severity_names[];
     X(PAIR_UNREACHED, "WEFT-PATH-001", PAIR, CRITICAL, "tunnel is dead", \
         "A probe gets no answer through the tunnel, while both machines are there.", \
         "weft paths NAME on either node says what was tried.", \
-        "Drop the packets of the tunnel both ways.") \
+        "Drop what comes from a node out of the tunnel: nft, hook input, ip saddr.") \
     X(PAIR_NO_PATH, "WEFT-PATH-002", PAIR, CRITICAL, "no path", \
         "An agent has no way to the other end, not even through a hub.", \
         "weft paths NAME on that node says what was tried.", \
-        "Forbid relaying, and drop UDP between the two.") \
+        "Set the edge of two nodes to direct, and drop UDP between them.") \
     X(PAIR_FELL_BACK, "WEFT-PATH-003", PAIR, WARNING, "relay instead of direct", \
         "The pair had a direct path and has lost it, and no one has asked for a relay.", \
         "Let UDP pass between the two again; weft paths NAME says what was tried.", \
@@ -322,7 +324,7 @@ extern const char *const finding_severity_names[];
         "The topology is mesh, or the edge is set to direct, and for half a minute there was " \
         "no direct path.", \
         "weft paths NAME on either node says what was tried.", \
-        "Set the topology to mesh, and drop UDP between two nodes.") \
+        "Set the topology to mesh, and drop UDP between two nodes of which one has yet to join.") \
     X(PEER_SILENT, "WEFT-PEER-001", PAIR, CRITICAL, "peer does not answer", \
         "What a live WireGuard answers was sent to it, data or handshakes, and nothing has " \
         "come back.", \
@@ -333,11 +335,12 @@ extern const char *const finding_severity_names[];
         "ends at 180 s.", \
         "Look for what lets data pass and not handshakes: a packet filter, or a peer that is " \
         "overloaded.", \
-        "Drop datagrams of 148 bytes between two nodes that send to each other.") \
+        "Drop datagrams of 148 and 92 bytes between two nodes that send to each other.") \
     X(HANDSHAKE_STALE, "WEFT-HANDSHAKE-002", PAIR, CRITICAL, "no session any more", \
         "The last handshake is older than 180 s, and what was sent since then had no answer.", \
         "Is that machine up, and on the network? If so, weft status on it.", \
-        "Cut the peer's line, and send it something for three minutes.") \
+        "Drop datagrams of 148 and 92 bytes between two nodes that send to each other, for four " \
+        "minutes.") \
     X(PATH_SHORT, "WEFT-MTU-001", PAIR, NOTE, "path carries short packets only", \
         "The direct path carries less than 1280 bytes inside the tunnel, the least that IPv6 " \
         "needs.", \
@@ -478,7 +481,7 @@ extern const char *const finding_severity_names[];
         "Nothing is heard of the job on that node, and its command has not ended: its machine is " \
         "down or cut off, or somebody has killed weft run.", \
         "Start the machine, and the same command there; weft nodes says if the node is heard.", \
-        "Cut the line of a node on which a job runs.") \
+        "Kill weft run on one node of a running job: kill -9.") \
     X(RANK_STOPPED, "WEFT-RANK-004", RANK, CRITICAL, "is stopped", \
         "A process of the job there was stopped by a signal or a debugger, and the others wait.", \
         "On that node: kill -CONT the process, or let the debugger go on.", \
@@ -531,12 +534,12 @@ extern const char *const finding_severity_names[];
     X(RANK_SLOW, "WEFT-RANK-003", RANK, WARNING, "computes while the others wait", \
         "The job is slower than before, and of its nodes this one alone has work to do.", \
         "Look at what else runs on that machine, at its disk, and at how the data are divided.", \
-        "Let other programs take the cores of one node of a running job.") \
+        "Have one rank of a running job compute, or wait for a disk, while the others wait.") \
     X(JOB_STUCK, "WEFT-JOB-001", JOB, CRITICAL, "is stuck", \
         "Nothing moves between its nodes for longer than it ever paused, none of them is gone or " \
         "stopped, and no line is slow.", \
         "Look at what each rank waits for: py-spy dump --pid PID on each node.", \
-        "Have one rank of a running job sleep for good.") \
+        "Have each rank of a running job wait for what another one never sends.") \
     /* What is spent */ \
     X(BUDGET_NEAR, "WEFT-COST-001", BUDGET, NOTE, "budget of the day is nearly spent", \
         "Four fifths of the day's budget are spent.", \

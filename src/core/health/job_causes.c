@@ -116,11 +116,12 @@ struct window {
     uint32_t comm_ms;    /* ... and how long they were in collectives */
 };
 
-static struct window window_of(const struct health_node *node)
+/* Its last @most samples, as far as they are in that time. */
+static struct window last_of(const struct health_node *node, unsigned most)
 {
     struct window w = {.n = 0};
 
-    while (w.n < JOB_KNOWN_KEPT && w.n < node->n && w.ms < WINDOW_MS) {
+    while (w.n < most && w.n < node->n && w.ms < WINDOW_MS) {
         const struct period *p = &node->last[(node->n - 1 - w.n) % JOB_KNOWN_KEPT];
 
         w.ms += p->ms;
@@ -141,6 +142,11 @@ static struct window window_of(const struct health_node *node)
         w.waiting /= w.n;
     }
     return w;
+}
+
+static struct window window_of(const struct health_node *node)
+{
+    return last_of(node, JOB_KNOWN_KEPT);
 }
 
 /* Is it long enough to conclude something from it? */
@@ -455,6 +461,22 @@ static bool waits_for_reader(const struct health_node *node)
     return false;
 }
 
+/* Has it something to do, by its last sample, while all others have not? Then that is why it does
+ * not read, and is named when it has lasted. */
+static bool is_busy_alone(const struct look *l, const struct health_node *node)
+{
+    struct window w = last_of(node, 1);
+    uint32_t share = occupied(&w);
+
+    for (size_t i = 0; i < l->h->n; i++) {
+        w = last_of(l->h->nodes[i], 1);
+        if (l->h->nodes[i] != node && job_known_is_there(l->h->nodes[i]) &&
+            occupied(&w) > share / 5 * 2)
+            return false;
+    }
+    return share >= JOB_SAMPLE_WHOLE / 10 * 6;
+}
+
 static void find_unread(struct look *l)
 {
     for (size_t i = 0; l->is_slow && i < l->h->n; i++) {
@@ -462,7 +484,7 @@ static void find_unread(struct look *l)
         _cleanup_(str_deinit) struct str names = STR_NULL;
         unsigned n = 0;
 
-        if (!job_known_is_there(node) || waits_for_reader(node))
+        if (!job_known_is_there(node) || waits_for_reader(node) || is_busy_alone(l, node))
             continue;
         for (size_t k = 0; k < l->h->n; k++)
             if (job_known_is_there(l->h->nodes[k]) && lies_unread(l->h->nodes[k], node))
@@ -509,7 +531,8 @@ static void find_straggler(struct look *l)
     struct window w = {.n = 0};
     const struct health_node *node = l->is_slow ? find_alone(l, &w) : NULL;
     uint32_t share = occupied(&w);
-    bool is_kernel = w.kernel >= share / 5 * 4;
+    /* Of the time that it gets, whether or not it gets all that it wants. */
+    bool is_kernel = w.cpu >= JOB_SAMPLE_WHOLE / 10 * 3 && w.kernel >= w.cpu / 5 * 4;
     char rate[32];
     char usual[32];
 
@@ -526,7 +549,8 @@ static void find_straggler(struct look *l)
         : w.waiting * 2 >= share    ? "waits for a disk, or another device,"
         : w.running > w.cpu / 2 * 3 ? "wants a core, and does not get it, for"
                                     : "computes",
-        share / 10, format_rate(l->rate, rate), format_rate(l->usual, usual));
+        (is_kernel ? w.kernel : share) / 10, format_rate(l->rate, rate),
+        format_rate(l->usual, usual));
 }
 
 static void find_stuck(struct look *l)

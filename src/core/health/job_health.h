@@ -5,8 +5,9 @@
  * Theory of operation. A job whose nodes wait for each other goes as fast as the slowest of them,
  * and all of them look slow. So the causes are looked for in an order, and the first that is found
  * is the one that is named; who waits because of it is not. In this order a part of the job is
- * gone, is stopped, has a fault in NCCL's log, sends over a line that is slow, does not read, or
- * computes while the others wait; and if it is none of these while nothing moves, the job is stuck.
+ * gone, is stopped, has a fault in NCCL's log, sends over a line that is slow, does not read though
+ * it has nothing else to do, or computes while the others wait; and if it is none of these while
+ * nothing moves, the job is stuck.
  *
  * A line is one direction between two nodes. TCP counts for how long something was on its way
  * there: bytes by that time are what the line carries when it is asked to, whatever the job does

@@ -38,6 +38,7 @@ struct signs {
     unsigned fallen;    /* it has lost its direct path */
     unsigned unreached; /* its probe gets no answer through the tunnel */
     unsigned pathless;  /* it has no path */
+    unsigned alarmed;   /* only direct paths are wanted, and for some time it has had none */
 };
 
 /* ---- what is seen at one end ----------------------------------------------------------------- */
@@ -100,6 +101,12 @@ static bool is_pathless(const struct pair_facts *f, unsigned i)
     return f->ends[i].said && f->ends[i].said->path == PATH_KIND_NONE;
 }
 
+static bool is_alarmed(const struct pair_facts *f, unsigned i)
+{
+    return f->ends[i].said && f->ends[i].said->is_alarm &&
+           mesh_edge_wants_direct(f->spec, f->wants_relay);
+}
+
 typedef bool (*seen_fn)(const struct pair_facts *f, unsigned i);
 
 static unsigned find(const struct pair_facts *f, seen_fn seen)
@@ -116,7 +123,8 @@ static struct signs look(const struct pair_facts *f)
         .deaf = find(f, is_deaf),
         .fallen = find(f, is_fallen),
         .unreached = find(f, is_unreached),
-        .pathless = find(f, is_pathless)};
+        .pathless = find(f, is_pathless),
+        .alarmed = find(f, is_alarmed)};
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -192,6 +200,13 @@ static void say_pathless(const struct pair_facts *f, unsigned i, char *ret)
 
     (void)snprintf(ret, EDGE_WHY_MAX, "%.63s has no path to %.63s%s%.*s", name_of(f, i),
         name_of(f, 1 - i), why ? ": " : "", EDGE_SAID_WHY_MAX, why ? why : "");
+}
+
+static void say_alarmed(const struct pair_facts *f, unsigned i, char *ret)
+{
+    (void)snprintf(ret, EDGE_WHY_MAX,
+        "%.63s has no direct path to %.63s, though only direct paths are wanted", name_of(f, i),
+        name_of(f, 1 - i));
 }
 
 /* ---- the state ------------------------------------------------------------------------------- */
@@ -327,16 +342,20 @@ static void set_finding(const struct pair_facts *f, const struct signs *s, struc
         return;
     } else if (s->deaf != NEITHER && is_used) {
         set_found(f, FINDING_WAY_DEAF, s->deaf, say_deaf, probes_since(f), ret);
+    } else if (s->pathless != NEITHER && s->silent == NEITHER) {
+        /* Which is why probes get no answer, if they do not. */
+        set_found(
+            f, FINDING_PAIR_NO_PATH, s->pathless, say_pathless, said_since(f, s->pathless), ret);
     } else if (s->unreached != NEITHER) {
         set_found(f, FINDING_PAIR_UNREACHED, s->unreached, say_unreached, probes_since(f), ret);
     } else if (s->silent != NEITHER) {
         /* What follows is what agents said, and that is old. */
         return;
-    } else if (s->pathless != NEITHER) {
-        set_found(
-            f, FINDING_PAIR_NO_PATH, s->pathless, say_pathless, said_since(f, s->pathless), ret);
     } else if (s->fallen != NEITHER) {
         set_found(f, FINDING_PAIR_FELL_BACK, s->fallen, say_fallen, said_since(f, s->fallen), ret);
+    } else if (s->alarmed != NEITHER) {
+        set_found(
+            f, FINDING_PAIR_NOT_DIRECT, s->alarmed, say_alarmed, said_since(f, s->alarmed), ret);
     }
 }
 

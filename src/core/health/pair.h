@@ -4,7 +4,8 @@
  *
  * Causes are ordered, and the first one that holds is found alone. Of a pair with a node that is
  * down nothing is found. A way that is cut explains that probes get no answer and that a direct
- * path was lost. A pair that is set to relay, or that a relay serves better, has lost nothing.
+ * path was lost; that there is no path at all explains the former as well. A pair that is set to
+ * relay, or that a relay serves better, has lost nothing.
  *
  * When a machine goes down, others notice it before the hub does. So what could follow from that is
  * found only when both machines were there after the fact was seen; until then the pair waits.

@@ -301,7 +301,7 @@ static void find_path(struct look *l, const struct self_peer *peer, const char *
     }
     if (peer->path == SELF_PATH_NONE && peer->since_s >= SELF_PATH_GRACE_S)
         found = ADD(l, PAIR_NO_PATH, pair, "%s does not reach %s: %s", name, peer->name, peer->why);
-    else if (peer->is_alarm)
+    else if (peer->is_alarm && peer->fell_back_s == 0)
         found = ADD(l, PAIR_NOT_DIRECT, pair,
             "no direct path to %s, though only direct paths are wanted: %s", peer->name, peer->why);
     else if (peer->fell_back_s >= SELF_PATH_GRACE_S)

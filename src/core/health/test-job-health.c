@@ -299,6 +299,26 @@ static void test_who_computes(void **state)
     check_nothing();
 }
 
+/* What the others have sent it lies there, since it computes. */
+static void test_who_computes_and_does_not_read(void **state)
+{
+    pass(10);
+    stop_all_but(C, (struct job_processes){.cpu = 980, .kernel = 30, .running = 1000});
+    w.flow[C][B].unread = 400000;
+    pass(6);
+    check_only(FINDING_RANK_SLOW, "train/c", "c computes 100 % of the time while the others wait");
+    assert_string_equal(w.changes, "+WEFT-RANK-003 train/c;");
+    /* Where all of them do, as who waits actively does, it is all that is known. */
+    set_healthy();
+    pass(10);
+    stop_all_but(C, (struct job_processes){.cpu = 980, .kernel = 30, .running = 1000});
+    for (unsigned i = 0; i < N; i++)
+        w.processes[i] = w.processes[C];
+    w.flow[C][B].unread = 400000;
+    pass(6);
+    check_only(FINDING_RANK_UNREAD, "train/c", "c does not read what has come from b, who waits");
+}
+
 static void test_who_waits_for_a_disk(void **state)
 {
     pass(10);
@@ -320,7 +340,19 @@ static void test_who_is_in_the_kernel(void **state)
     pass(10);
     stop_all_but(A, (struct job_processes){.cpu = 990, .kernel = 970, .running = 1000});
     pass(6);
-    check_only(FINDING_RANK_KERNEL, "train/a", "a is in the kernel 100 % of the time");
+    check_only(FINDING_RANK_KERNEL, "train/a", "a is in the kernel 97 % of the time");
+    /* Also where it shares its core with others. */
+    set_healthy();
+    pass(10);
+    stop_all_but(A, (struct job_processes){.cpu = 500, .kernel = 450, .running = 1000});
+    pass(6);
+    check_only(FINDING_RANK_KERNEL, "train/a", "a is in the kernel 45 % of the time");
+    /* Of one that gets next to nothing that is not known. */
+    set_healthy();
+    pass(10);
+    stop_all_but(A, (struct job_processes){.cpu = 200, .kernel = 200, .running = 1000});
+    pass(6);
+    check_only(FINDING_RANK_SLOW, "train/a", "a wants a core, and does not get it, for 100 %");
 }
 
 /* What it moves, beside what is usual; not known while a part of it is not heard. */
@@ -787,6 +819,7 @@ int main(void)
         TEST(test_a_line_of_which_nothing_else_is_known),
         TEST(test_who_does_not_read),
         TEST(test_who_computes),
+        TEST(test_who_computes_and_does_not_read),
         TEST(test_who_waits_for_a_disk),
         TEST(test_who_gets_no_core),
         TEST(test_who_is_in_the_kernel),

@@ -18,6 +18,9 @@ static const struct edge_said relay = {.path = PATH_KIND_RELAY};
 static const struct edge_said none = {.path = PATH_KIND_NONE};
 static const struct edge_said fell = {.path = PATH_KIND_RELAY, .fell_at = 5};
 static const struct edge_said failed = {.path = PATH_KIND_DIRECT, .error = (char *)"no"};
+static const struct edge_said alarmed = {.path = PATH_KIND_RELAY, .is_alarm = true};
+static const struct edge_said fell_in_mesh = {
+    .path = PATH_KIND_RELAY, .fell_at = 5, .is_alarm = true};
 static const struct edge_said lan = {.path = PATH_KIND_LAN};
 static const struct edge_said stream = {.path = PATH_KIND_STREAM};
 static const struct edge_said lost = {.path = PATH_KIND_N, .fell_at = 5};
@@ -299,8 +302,18 @@ static void test_what_is_found(void **state)
     expect(&f, "");
     f = facts_of(NULL, &direct, &none, NULL, NULL);
     expect(&f, "WEFT-PATH-002 -: b has no path to a");
+    /* Which is why nothing answers through the tunnel. */
+    f = facts_of(NULL, &none, &direct, &deaf, &silent);
+    expect(&f, "WEFT-PATH-002 -: a has no path to b");
     f = facts_of(NULL, &direct, &direct, &well, &silent);
     expect(&f, "WEFT-PATH-001 -: a does not answer b through the tunnel");
+    f = facts_of(NULL, &relay, &alarmed, NULL, NULL);
+    expect(&f,
+        "WEFT-PATH-004 -: b has no direct path to a, though only direct paths are wanted");
+    f.wants_relay = true;
+    expect(&f, "");
+    f = facts_of(NULL, &fell_in_mesh, &alarmed, NULL, NULL);
+    expect(&f, "WEFT-PATH-003 -: a had a direct path to b and has lost it: now it is relay");
     f = facts_of(NULL, &failed, &direct, NULL, NULL);
     expect(&f, "WEFT-APPLY-002 -: a cannot apply it: no");
     /* Of which nobody speaks any more: who pins it is the cause. */

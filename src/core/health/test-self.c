@@ -416,7 +416,12 @@ static void test_paths(void **state)
     assert_string_equal(codes(&facts), "");
     peer.fell_back_s = 30;
     assert_string_equal(codes(&facts), "WEFT-PATH-003 a--b");
+    /* It was lost, which says more than that it is not there. */
     peer.is_alarm = true;
+    assert_string_equal(codes(&facts), "WEFT-PATH-003 a--b");
+    peer.fell_back_s = 29;
+    assert_string_equal(codes(&facts), "");
+    peer.fell_back_s = 0;
     assert_string_equal(codes(&facts), "WEFT-PATH-004 a--b");
     assert_string_equal(sentence(&facts),
         "no direct path to b, though only direct paths are wanted: both NATs are symmetric");

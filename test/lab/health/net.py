@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lab import Lab, wait_for
+from lab import Host, Lab, wait_for
 from lab.support.agents import AgentNode, Site
 
 QUARTET = """
@@ -42,9 +42,9 @@ ALLOWED = ["does not answer", "is not told", "is not as the hub wants it", "path
 
 
 class Net:
-    """The hub, and three nodes, each with its agent and its probe."""
+    """The hub, and three nodes, each with its agent and, but for `probes`, its probe."""
 
-    def __init__(self, lab: Lab, weft: Path) -> None:
+    def __init__(self, lab: Lab, weft: Path, probes: bool = True) -> None:
         self.lab = lab
         self.site = Site(lab, weft)
         self.site.daemon.allow(".*")
@@ -52,7 +52,7 @@ class Net:
         self.nodes: dict[str, AgentNode] = dict(zip(
             names, self.site.join(*names, allow={name: ALLOWED for name in names}), strict=True))
         self.probes = {}
-        for name in names:
+        for name in names if probes else ():
             self.start_probe(name)
         wait_for(self.is_quiet, 60, "nothing to be found")
 
@@ -68,11 +68,11 @@ class Net:
         return self.get("findings")["findings"]
 
     def is_quiet(self) -> bool:
-        """Nothing is found but notes, all pairs are direct, and every probe reaches every other node."""
+        """Nothing is found but notes, all pairs are direct, and all probes reach all others."""
         edges = {e["name"]: e for e in self.get("edges")["edges"]}
         pairs = [("a", "b"), ("a", "c"), ("b", "c")]
         said = [edges.get(f"{x}--{y}", {}).get("status", {}).get(f"probe/{n}", {})
-                for x, y in pairs for n in (x, y)]
+                for x, y in pairs for n in (x, y) if n in self.probes]
         return (not [one for one in self.findings() if one["severity"] != "note"]
                 and all(edges.get(f"{x}--{y}", {}).get("state") in ("lan", "direct")
                         for x, y in pairs)
@@ -81,21 +81,24 @@ class Net:
 
 
 @contextlib.contextmanager
-def fault(net: Net, code: str, subject: str, within_s: float,
-          over_s: float = 30) -> Iterator[Callable[[], dict]]:
+def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30,
+          at: Callable[[], list[dict]] | None = None) -> Iterator[Callable[[], dict]]:
     """In the block the fault is injected, and the function waits until it is found; at its end it
-    is mended. Then it is over, and nothing else as grave was found meanwhile."""
+    is mended. Then it is over, and nothing else as grave was found meanwhile: by the hub, or by
+    whom `at` asks."""
     seen: dict[tuple[str, str], str] = {}
 
     def look() -> dict | None:
         found = None
-        for one in net.findings():
+        for one in (at or net.findings)():
             seen[one["code"], one["subject"]] = one["severity"]
             if (one["code"], one["subject"]) == (code, subject):
                 found = one
         return found
 
     wait_for(net.is_quiet, 60, "nothing to be found before")
+    look()
+    notes = set(seen)
     began = time.monotonic()
 
     def wait_found() -> dict:
@@ -115,15 +118,39 @@ def fault(net: Net, code: str, subject: str, within_s: float,
     grave = SEVERITIES.index(seen[code, subject])
     others = {key: severity for key, severity in seen.items()
               if SEVERITIES.index(severity) >= grave and key != (code, subject)
-              and key[0] not in BUSY}
+              and key[0] not in BUSY and key not in notes}
     assert not others, others
+
+
+def drop(host: Host, name: str, hook: str, *rules: str) -> None:
+    """Packets that match are dropped there, until undo()."""
+    lines = "".join(f"{rule} drop\n" for rule in rules)
+    host.run(["nft", "-f", "-"], quiet=True, stdin=(
+        f"table inet {name} {{\nchain c {{\n"
+        f"type filter hook {hook} priority -300\n{lines}}}\n}}\n"))
+
+
+def undo(host: Host, name: str) -> None:
+    host.run(["nft", "delete", "table", "inet", name], quiet=True)
+
+
+def part(net: Net, one: str, other: str, what: str = "") -> None:
+    """UDP between the two, or `what` of it, is dropped where it leaves."""
+    for frm, to in ((one, other), (other, one)):
+        drop(net.lab.host(frm), "apart", "output",
+             f"ip daddr {net.lab.host(to).address(4)} meta l4proto udp {what}")
+
+
+def join(net: Net, one: str, other: str) -> None:
+    """Undo part()."""
+    for name in (one, other):
+        undo(net.lab.host(name), "apart")
 
 
 def cut(net: Net, frm: str, to: str, on: bool) -> None:
     """UDP from one node to the other is dropped where it leaves."""
-    table = ("table inet oneway {\nchain out {\ntype filter hook output priority -300\n"
-             f"ip daddr {net.lab.host(to).address(4)} meta l4proto udp drop\n}}\n}}\n")
-    argv = ["nft", "-f", "-"] if on else ["nft", "delete", "table", "inet", "oneway"]
-    net.lab.host(frm).run(argv, stdin=table if on else None, quiet=True)
-
-
+    if on:
+        drop(net.lab.host(frm), "oneway", "output",
+             f"ip daddr {net.lab.host(to).address(4)} meta l4proto udp")
+    else:
+        undo(net.lab.host(frm), "oneway")

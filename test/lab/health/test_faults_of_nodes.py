@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Host, Lab, wait_for
+from lab import Lab, wait_for
 from lab.support.agents import STATE, AgentNode
 
-from .net import ALLOWED, QUARTET, Net, fault
+from .net import ALLOWED, QUARTET, Net, drop, fault, join, part, undo
 
 pytestmark = pytest.mark.namespaces
 
@@ -61,20 +61,11 @@ def net(weft: Path) -> Iterator[Net]:
         yield made
 
 
-def drop(host: Host, name: str, hook: str, rule: str) -> None:
-    host.run(["nft", "-f", "-"], quiet=True, stdin=f"table inet {name} {{\nchain c {{\ntype filter "
-             f"hook {hook} priority -300\n{rule}\n}}\n}}\n")
-
-
-def undo(host: Host, name: str) -> None:
-    host.run(["nft", "delete", "table", "inet", name], quiet=True)
-
-
 def test_udp_to_the_hub_is_blocked(net: Net) -> None:
     b = net.lab.host("b")
     with fault(net, "WEFT-UDP-001", "b", 60, over_s=150) as found:
-        drop(b, "noudp", "output", f"ip daddr {HUB} meta l4proto udp drop")
-        drop(b, "noudpin", "input", f"ip saddr {HUB} meta l4proto udp drop")
+        drop(b, "noudp", "output", f"ip daddr {HUB} meta l4proto udp")
+        drop(b, "noudpin", "input", f"ip saddr {HUB} meta l4proto udp")
         assert found()["about"] == "node"
         undo(b, "noudp")
         undo(b, "noudpin")
@@ -84,7 +75,7 @@ def test_udp_from_the_hub_is_blocked(net: Net) -> None:
     """The way is named, until the node comes in TLS; from then on it says so itself."""
     b = net.lab.host("b")
     with fault(net, "WEFT-ONEWAY-001", "hub>b", 30, over_s=60) as found:
-        drop(b, "noudpin", "input", f"ip saddr {HUB} meta l4proto udp drop")
+        drop(b, "noudpin", "input", f"ip saddr {HUB} meta l4proto udp")
         assert "while packets of b arrive at the hub" in found()["text"]
         wait_for(lambda: ("WEFT-UDP-002", "b") in
                  {(one["code"], one["subject"]) for one in net.findings()}, 60, "TLS")
@@ -92,13 +83,10 @@ def test_udp_from_the_hub_is_blocked(net: Net) -> None:
 
 
 def test_a_pair_that_has_lost_its_direct_path(net: Net) -> None:
-    a, b = net.lab.host("a"), net.lab.host("b")
     with fault(net, "WEFT-PATH-003", "a--b", 90, over_s=150) as found:
-        for host, other in ((a, b), (b, a)):
-            drop(host, "apart", "output", f"ip daddr {other.address(4)} meta l4proto udp drop")
+        part(net, "a", "b")
         found()
-        for host in (a, b):
-            undo(host, "apart")
+        join(net, "a", "b")
 
 
 def test_a_peer_that_somebody_has_added(net: Net) -> None:
@@ -133,7 +121,7 @@ def test_segments_that_are_sent_again(net: Net) -> None:
     b = net.lab.host("b")
     with fault(net, "WEFT-TCP-001", "b", MINUTES_S, over_s=150) as found:
         drop(b, "lossy", "output",
-             "oifname lo meta l4proto tcp numgen random mod 10 == 0 drop")
+             "oifname lo meta l4proto tcp numgen random mod 10 == 0")
         sender = b.spawn(["/usr/bin/python3", "-c", SEGMENTS], name="segments")
         sender.wait_line("it sends")
         assert found()["severity"] == "note"

@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import tarfile
 import time
 from collections.abc import Iterator
@@ -178,12 +180,12 @@ def test_a_report_has_no_secret(site: Members, tmp_path: Path, suffix: str) -> N
         site.n2.host.run(["ip", "link", "delete", f"d{number}"], quiet=True)
 
 
-def codes(node: AgentNode) -> set[str]:
+def codes(node: AgentNode, notes: bool = False) -> set[str]:
     """What weft doctor finds; its exit status is that of the gravest."""
     done = node.run("doctor", "--json", check=False)
     said = json.loads(done.out)
     assert done.rc == {"none": 0, "note": 0, "warning": 1, "critical": 2}[said["worst"]]
-    return {one["code"] for one in said["findings"] if one["severity"] != "note"}
+    return {one["code"] for one in said["findings"] if notes or one["severity"] != "note"}
 
 
 def test_without_an_agent(site: Members) -> None:
@@ -203,3 +205,31 @@ def test_without_an_agent(site: Members) -> None:
     n3.start(allow=ANY)
     site.wait_well()
     wait_for(lambda: codes(n3) == set(), 60, "nothing to be found")
+
+
+def test_without_a_data_plane(site: Members) -> None:
+    """One thing after the other is wrong with a machine on which no agent runs."""
+    n3 = site.n3
+    no_agent = {"WEFT-NODE-005"}
+    n3.agent.kill9()
+    n3.host.run(["nft", "-f", "-"], stdin=RULES.format(name="cut", rule="tcp sport 8443 drop"),
+                quiet=True)
+    assert codes(n3, notes=True) - {"WEFT-OFFLOAD-001"} == no_agent | {"WEFT-TLS-001"}
+    n3.host.run(["nft", "delete", "table", "inet", "cut"], quiet=True)
+    for pid in n3.pids("weft-wg") + n3.pids("weft"):
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not n3.has_interface(), 5, "the interface to go")
+    assert codes(n3) == no_agent | {"WEFT-LINK-001"}
+    n3.host.run(["sh", "-c", "ip link add weft0 type dummy && ip link set weft0 up"], quiet=True)
+    assert codes(n3) == no_agent | {"WEFT-ENGINE-001"}
+    n3.host.run(["ip", "link", "delete", "weft0"], quiet=True)
+    n3.host.run(["sh", "-c", f"cp -a {STATE} /run/kept && mount -t tmpfs -o size=18m none {STATE} "
+                 f"&& cp -a /run/kept/. {STATE} && dd if=/dev/zero of={STATE}/fill bs=1M count=3"],
+                quiet=True)
+    assert codes(n3) == no_agent | {"WEFT-LINK-001", "WEFT-STATE-002"}
+    n3.host.run(["sh", "-c", f"rm {STATE}/fill && printf x | dd of={STATE}/node.json bs=1 "
+                 "conv=notrunc"], quiet=True)
+    assert codes(n3) == no_agent | {"WEFT-STATE-001"}
+    n3.host.run(["umount", STATE], quiet=True)
+    n3.start(allow=ANY)
+    site.wait_well()

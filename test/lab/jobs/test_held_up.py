@@ -9,18 +9,17 @@ is well.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Daemon, Lab, wait_for
+from lab import Lab, wait_for
 from lab.support import ROOT
 from lab.support.agents import Site
+from lab.support.held_up import HeldUp, descendants, words_of
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -58,65 +57,22 @@ while True:
 WELL_S = 30
 
 
-class Job:
+class Job(HeldUp):
     def __init__(self, site: Site, weft: Path, folder: Path) -> None:
-        self.site, self.weft, self.folder = site, weft, folder
+        self.weft, self.folder = weft, folder
         script = folder / "held_up.py"
         script.write_text(SCRIPT)
         argv = [weft, "run", "--nnodes", len(NODES), "--job", "train", "torchrun", script,
                 ROOT / "examples", folder]
-        self.commands: dict[str, Daemon] = {
+        super().__init__(site, "train", {
             name: site.nodes[name].host.spawn(argv, name="train", env={"OMP_NUM_THREADS": "1"},
-                                              allow=[""]) for name in NODES}
-
-    def look(self) -> dict:
-        answer = self.site.hub.run([self.weft, "jobs", "--json"], quiet=True).out
-        [job] = [job for job in json.loads(answer)["jobs"] if job["job"] == "train"]
-        return job
-
-    def held_up_by(self) -> list[dict]:
-        return self.look()["heldUpBy"]
-
-    def wait_well(self, seconds: float) -> None:
-        """For so long nothing is named."""
-        since = time.monotonic()
-
-        def is_over() -> bool:
-            assert self.held_up_by() == []
-            return time.monotonic() - since > seconds
-
-        wait_for(is_over, seconds + 10, "the job to go well for a while")
-
-    def wait_named(self, what: str, code: str, subject: str) -> dict:
-        since = time.monotonic()
-        wait_for(self.held_up_by, 60, f"{what} to be named")
-        print(f"FIGURE {what}: named after {time.monotonic() - since:.1f} s")
-        [found] = self.held_up_by()
-        assert (found["code"], found["subject"]) == (code, subject), found
-        return found
-
-    def wait_mended(self, what: str) -> None:
-        since = time.monotonic()
-        wait_for(lambda: self.held_up_by() == [], 60, f"{what} to be over")
-        print(f"FIGURE {what}: over after {time.monotonic() - since:.1f} s")
+                                              allow=[""]) for name in NODES})
 
     def rank(self, node: str) -> int:
         """The process that trains there."""
         [pid] = [pid for pid in descendants(self.commands[node].pid)
                  if "held_up.py" in (words := words_of(pid)) and "torchrun" not in words]
         return pid
-
-
-def descendants(pid: int) -> list[int]:
-    found = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, children.read_text().split()):
-            found += [child, *descendants(child)]
-    return found
-
-
-def words_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +85,7 @@ def job(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
             command.wait_line("it trains", 120)
         job.wait_well(WELL_S)
         yield job
-        for command in job.commands.values():
-            command.interrupt()
-        for command in job.commands.values():
-            wait_for(lambda c=command: not c.running, 60, "the job to end")
+        job.end()
 
 
 def test_its_steps(job: Job) -> None:

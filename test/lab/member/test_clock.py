@@ -63,6 +63,7 @@ def test_a_clock_that_was_ahead_and_is_set_right(weft: Path,
         said = n1.run("status").out
         assert re.search("WEFT-CLOCK-001 .*: this machine's clock is 7", said)
         assert "timedatectl set-ntp true" in said
+        wait_for(lambda: site.found() == {("WEFT-CLOCK-001", "n1")}, 60, "the hub to know")
         assert AHEAD_S - 60 < kept_ahead_s(n1) < AHEAD_S + 900
 
         kill(n1)

@@ -26,6 +26,13 @@ STATE = "/var/lib/weft/node"
 HUB_AWAY = "the hub does not answer"
 # What it may say that looks while its interface, and the data plane with it, goes.
 ENGINE_AWAY = "weft0 is not as the hub wants it, trying again"
+SEVERITIES = ("note", "warning", "critical")
+
+
+def codes_of(findings: Iterable[Mapping], least: str) -> set[tuple[str, str]]:
+    """Codes and subjects of those that are as grave, or graver."""
+    return {(one["code"], one["subject"]) for one in findings
+            if SEVERITIES.index(one["severity"]) >= SEVERITIES.index(least)}
 
 
 class AgentNode:
@@ -57,6 +64,10 @@ class AgentNode:
 
     def status(self) -> dict:
         return json.loads(self.host.run([self.weft, "status", "--json"], quiet=True).out)
+
+    def found(self, least: str = "warning") -> set[tuple[str, str]]:
+        """What this node finds, by code and subject."""
+        return codes_of(self.status()["findings"], least)
 
     def address(self, version: int = 4) -> str:
         return self.status()["self"][f"address{version}"]
@@ -156,6 +167,11 @@ class Site:
 
     def node_names(self) -> set[str]:
         return set(self.hub_nodes())
+
+    def found(self, least: str = "warning") -> set[tuple[str, str]]:
+        """What the hub finds, by code and subject."""
+        answer = self.hub.run([self.weft, "get", "findings", "--json"], quiet=True).out
+        return codes_of(json.loads(answer)["findings"], least)
 
     def kinds(self) -> dict[tuple[str, str], str]:
         """How each end says it reaches the other."""

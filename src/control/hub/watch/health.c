@@ -628,7 +628,7 @@ static bool is_trouble(const struct edge_part *part, enum edge_owner owner)
     const struct edge_said *s = &part->said;
 
     if (owner == EDGE_OWNER_AGENT)
-        return s->error || s->fell_at != 0 || s->path == PATH_KIND_NONE ||
+        return s->error || s->fell_at != 0 || s->is_alarm || s->path == PATH_KIND_NONE ||
                loss_level(&s->loss, LOSS_LEVEL_NONE) != LOSS_LEVEL_NONE;
     return part->probed.tunnel == EDGE_REACH_SILENT ||
            (part->probed.underlay == EDGE_REACH_SILENT && part->probed.is_heard);

@@ -783,21 +783,37 @@ static void tell_lag(struct reports *s, nsec_t now, int64_t wall_s)
     log_info("it is known again what has changed in the store");
 }
 
+/* A store of which nothing has been heard for so long may take no writes for that reason; and a
+ * write that was refused may have been asked for so much later. */
+#define STORE_UNHEARD (STORE_LAG_MAX / 2)
+#define STORE_SLACK   (2 * NSEC_PER_SEC)
+
+/* Does it take no writes, for another reason than that it is not heard? */
+static bool is_store_refusing(struct reports *s, nsec_t behind_for, nsec_t now)
+{
+    if (behind_for > STORE_UNHEARD)
+        s->unheard_at = now;
+    return s->is_refusing && behind_for <= STORE_UNHEARD &&
+           (s->unheard_at == 0 ||
+               store_refusal(s->model->store).at > s->unheard_at + STORE_SLACK);
+}
+
 /* What is found of the store and of the relay's line, in each network. */
 static void find_hub(struct reports *s, nsec_t now, int64_t wall_s)
 {
     const struct model *m = s->model;
     struct store_refusal refusal = store_refusal(m->store);
     nsec_t behind_for = store_lag(m->store, now).behind_for;
+    bool is_refusing = is_store_refusing(s, behind_for, now);
     bool is_busy = hub_line_is_busy(s->line);
-    bool is_found = s->is_refusing || s->is_behind || is_busy;
+    bool is_found = is_refusing || s->is_behind || is_busy;
 
     for (size_t i = 0; (is_found || s->is_hub_found) && i < m->networks.n; i++) {
         const struct model_network *net = model_network_at(m, i);
         const char *network = net->spec.meta.name;
         struct findings *found = health_begin(&s->health, network, FINDING_OF_HUB, FINDING_HUB);
 
-        if (found && s->is_refusing)
+        if (found && is_refusing)
             (void)findings_add(found, FINDING_HUB_STORE_REFUSES, FINDING_HUB, wall_s,
                 "The store of the hub takes no writes: %s.", err_text(refusal.why));
         if (found && s->is_behind)

@@ -62,6 +62,7 @@ struct reports {
     bool is_behind;          /* the store, as it was told last */
     bool is_refusing;        /* likewise */
     bool is_hub_found;       /* something is found of it, or of the relay's line */
+    nsec_t unheard_at;       /* when it was last not heard; 0: never */
     struct err failure;      /* the error of a failed commit, until reports_tick() returns it */
 };
 

@@ -180,6 +180,36 @@ static void test_a_full_store(void **state)
     s->ops = usual;
 }
 
+/* One that is not heard takes no writes either, and that is said once. Afterwards only what is
+ * refused anew counts. */
+static void test_a_store_that_is_cut_off(void **state)
+{
+    struct store *s = hub.hub->store;
+    struct store_ops ops = *s->ops;
+    nsec_t now = 100 * NSEC_PER_SEC;
+
+    ops.submit = submit;
+    usual = s->ops;
+    s->ops = &ops;
+    is_full = true;
+    store__set_current(s, now);
+    assert_true(is_refused_at(now + STORE_LAG_MAX / 2));
+    tick(now + STORE_LAG_MAX / 2 + 1);
+    expect_found("");
+    tick(now + STORE_LAG_MAX + 1);
+    assert_int_equal(health_of(&hub.hub->reports.health, "default")->n, 1);
+    expect_found("WEFT-HUB-002");
+    now += 2 * STORE_LAG_MAX;
+    store__set_current(s, now);
+    tick(now);
+    expect_found("");
+    assert_true(is_refused_at(now));
+    tick(now + 1);
+    expect_found("WEFT-HUB-001");
+    is_full = false;
+    s->ops = usual;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_own_store, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_full_store, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_store_that_is_cut_off, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,12 +150,6 @@ static int option_store(const struct option *o, const char *text, struct err *e)
     return r == 0 ? option_text(o, text, e) : r;
 }
 
-/* [uint64_t] */
-static int option_rate(const struct option *o, const char *text, struct err *e)
-{
-    return traffic_rate_parse(o->field, text, o->name, e);
-}
-
 static const struct option options[] = {
     {"--public", "HOST[:PORT]", option_public, &arg.public_addresses, NULL,
         "where nodes reach this machine's UDP port; best first", .many = true},

@@ -652,7 +652,7 @@ static void test_too_many_nodes(void **state)
 
 /* ---- NCCL's log ----------------------------------------------------------------------------- */
 
-static void stand_still(void)
+static void send_nothing(void)
 {
     for (unsigned i = 0; i < N; i++)
         w.flow[i][(i + 1) % N] = (struct job_flow){.sent = 0};
@@ -668,7 +668,7 @@ static void test_each_fault_in_the_log(void **state)
         {NCCL_FAULT_COMPLETION, FINDING_NCCL_COMPLETION}, {NCCL_FAULT_POLL, FINDING_NCCL_POLL}};
 
     pass(10);
-    stand_still();
+    send_nothing();
     /* Each says more than those before it. */
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         nccl_faults_note(&w.nccl[B], kinds[i].kind, "it is so");
@@ -700,7 +700,7 @@ static void test_the_last_words_of_a_command(void **state)
     static struct job_sample s;
 
     pass(10);
-    stand_still();
+    send_nothing();
     pass(1);
     s = (struct job_sample){.run = "train.1", .ms = 100};
     nccl_faults_note(&s.nccl, NCCL_FAULT_COMPLETION, "status=12");
@@ -722,7 +722,7 @@ static void test_the_last_words_of_a_command(void **state)
 static void test_a_fault_that_follows(void **state)
 {
     pass(10);
-    stand_still();
+    send_nothing();
     nccl_faults_note(&w.nccl[B], NCCL_FAULT_CLOSED, "closed by remote peer");
     w.is_silent[C] = true;
     pass(6);

@@ -1,4 +1,5 @@
 /* test-self.c - what a node finds, by each fact alone, and which causes hide what follows. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

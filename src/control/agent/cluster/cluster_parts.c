@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/kubernetes/kube_part.h"
+#include "base/containers.h"
 
 /* An edge that is not there: the first pause, and how often it is doubled, to an hour. */
 #define ABSENT_FIRST     (60 * NSEC_PER_SEC)

@@ -296,6 +296,8 @@ static void test_all_of_an_edge(void **state)
     w->facts.rates_why = "no such scheduler";
     /* Nor is one left out that had a path, and has none. */
     w->facts.rates_why = NULL;
+    w->reached[0].why[0] = '\0';
+    w->observe.n = 0;
     w->reached[0].kind = PATH_KIND_NONE;
     w->reached[0].fell_back_at = 5 * SEC;
     edges_are(&nr, w,

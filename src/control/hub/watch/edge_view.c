@@ -217,7 +217,7 @@ static void assess(const struct edge_pair *pair, const struct relay_lines_asking
 
     edge_view_facts(pair, wall_s, ret_facts);
     pair_assess(ret_facts, ret);
-    if (relay && ret->why[0] == '\0')
+    if (relay && ret->state > EDGE_STATE_NONE)
         (void)snprintf(ret->why, sizeof(ret->why),
             "the line of %.63s is full, and has asked the pair to go another way", name_of(relay));
 }

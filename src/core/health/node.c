@@ -5,7 +5,7 @@
 
 bool node_is_deaf(const struct node_facts *f)
 {
-    return f->has_agent && f->is_sending && f->lost_for >= NODE_LOST_AFTER;
+    return f->has_agent && f->sending_for >= NODE_DEAF_AFTER;
 }
 
 bool node_is_down(const struct node_facts *f)
@@ -13,7 +13,7 @@ bool node_is_down(const struct node_facts *f)
     bool is_gone = f->silent_for >= EDGE_SILENT_AFTER && f->session == NODE_SESSION_NONE;
 
     return f->has_agent && f->silent_for >= 0 && !f->reached_by &&
-           ((f->lost_for >= NODE_LOST_AFTER && !f->is_sending) || is_gone);
+           ((f->lost_for >= NODE_LOST_AFTER && f->sending_for < 0) || is_gone);
 }
 
 bool node_is_silent(const struct node_facts *f)

@@ -22,6 +22,10 @@
  * the node is lost: TCP has sent it again five times by then. */
 #define NODE_LOST_AFTER 6
 
+/** Whose packets come, and who has acknowledged nothing, for so long: the way to it is cut. A machine
+ * that comes back is heard before its TCP is. */
+#define NODE_DEAF_AFTER 10
+
 /** Has the node a WireGuard session with the hub? */
 enum node_session {
     NODE_SESSION_UNKNOWN, /* another hub may have it, or there is no data half */
@@ -48,9 +52,10 @@ struct node_facts {
     int64_t nat_forgets_s;  /* its NAT forgets what is silent for so long; 0: not known, no NAT, or
                                the keepalive is as it was measured */
     uint32_t probe_every;   /* its probe reports at least each so many s; 0: it does not say */
+    int64_t sending_for; /* packets of it have come for so long, s, while it acknowledged nothing;
+                            -1: none have */
     enum node_session session;
-    bool has_agent;  /* neither a hub nor a stock WireGuard */
-    bool is_sending; /* packets of it have come while it acknowledged nothing */
+    bool has_agent; /* neither a hub nor a stock WireGuard */
 };
 
 /** node_is_down() - is its machine down, or cut off from everybody? */

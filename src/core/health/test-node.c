@@ -17,6 +17,7 @@ static const struct node_facts well = {.name = "a",
     .probe_for = 5,
     .probe_every = 10,
     .there_for = 5,
+    .sending_for = -1,
     .session = NODE_SESSION_LIVE,
     .has_agent = true};
 
@@ -62,27 +63,28 @@ static void test_one_that_gets_nothing(void **state)
     struct node_facts f = well;
     struct findings set = {.n = 0};
 
-    f.lost_for = NODE_LOST_AFTER;
+    f.lost_for = NODE_DEAF_AFTER + 2;
     expect(&f, "WEFT-NODE-001", NULL);
-    f.is_sending = true;
+    f.sending_for = 0;
+    expect(&f, "", NULL);
+    f.sending_for = NODE_DEAF_AFTER - 1;
+    node_find_way(&f, &set, "hub>a", 1000);
+    assert_int_equal(set.n, 0);
+    f.sending_for = NODE_DEAF_AFTER;
     expect(&f, "", NULL);
     node_find_way(&f, &set, "hub>a", 1000);
     assert_int_equal(set.n, 1);
     assert_non_null(findings_find(&set, FINDING_WAY_DEAF, "hub>a"));
     assert_string_equal(set.items[0]->text, "a has acknowledged nothing that the hub has sent it "
-                                            "for 6 s, while packets of a arrive at the hub.");
+                                            "for 12 s, while packets of a arrive at the hub.");
     findings_deinit(&set);
-    f.lost_for = NODE_LOST_AFTER - 1;
-    node_find_way(&f, &set, "hub>a", 1000);
-    assert_int_equal(set.n, 0);
-    f.lost_for = NODE_LOST_AFTER;
     f.has_agent = false;
     node_find_way(&f, &set, "hub>a", 1000);
     assert_int_equal(set.n, 0);
     /* For that long nothing of it is acknowledged, and now it does not send either. */
     f = well;
     f.lost_for = f.silent_for = EDGE_SILENT_AFTER;
-    f.is_sending = true;
+    f.sending_for = 20;
     f.session = NODE_SESSION_NONE;
     expect(&f, "WEFT-NODE-001", NULL);
 }

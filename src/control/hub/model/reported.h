@@ -65,6 +65,7 @@ struct reported_node {
     uint16_t conditions;   /* hub/watch/health.c's: as it was when it was looked at last */
     nsec_t lost_at;        /* likewise: as watched_node's when the next was read; 0: never yet */
     uint64_t lost_rx;      /* likewise: bytes received from it until then */
+    nsec_t sent_at;        /* likewise: when more had come for the first time; 0: none has */
     bool is_found;         /* likewise: something was found of it */
     bool is_down;          /* likewise: its machine is down */
     bool is_probe_silent;  /* likewise: what its probe said is not counted */

@@ -186,19 +186,23 @@ static int64_t lost_for(const struct model_node *node, const struct health_time 
     return lost / NSEC_PER_SEC;
 }
 
-/* Have packets of it come since it acknowledges nothing? Several hubs do not know of each other's. */
-static bool is_sending(const struct model_node *node, nsec_t now)
+/* For how long have packets of it come since it acknowledges nothing, s; -1: none have. Several hubs
+ * do not know of each other's. */
+static int64_t sending_for(const struct model_node *node, nsec_t now)
 {
     struct reported_node *r = node->reported;
     struct overlay_facts facts;
 
     if (node->watched->lost_at == 0 || !overlay_read_facts(node, now, &facts))
-        return false;
+        return -1;
     if (r->lost_at != node->watched->lost_at) {
         r->lost_at = node->watched->lost_at;
         r->lost_rx = facts.rx_bytes;
+        r->sent_at = 0;
     }
-    return facts.rx_bytes > r->lost_rx;
+    if (r->sent_at == 0 && facts.rx_bytes > r->lost_rx)
+        r->sent_at = now;
+    return r->sent_at == 0 ? -1 : (now - r->sent_at) / NSEC_PER_SEC;
 }
 
 static enum node_session session_of(const struct model_node *node, nsec_t now)
@@ -370,7 +374,7 @@ static void look_node(struct health *h, struct health_network *hn, const struct 
         .session = session_of(node, at->now),
         .drained = node->spec.drained,
         .has_agent = node_has_agent(&node->spec),
-        .is_sending = is_sending(node, at->now)};
+        .sending_for = sending_for(node, at->now)};
     bool was_found = r->is_found;
     bool was_down = r->is_down;
     bool was_probe_silent = r->is_probe_silent;
@@ -762,7 +766,7 @@ void health_node_gone(struct health *h, const struct model_node *node, int64_t w
         return;
     findings_look_as(&hn->found, FINDING_OF_NODE, node->spec.meta.name);
     end_look(h, &hn->found, hn->keyed.key, node->spec.meta.name, wall_s);
-    look_way(h, hn, &(struct node_facts){.name = node->spec.meta.name}, wall_s);
+    look_way(h, hn, &(struct node_facts){.name = node->spec.meta.name, .sending_for = -1}, wall_s);
     hn->is_again = true;
 }
 

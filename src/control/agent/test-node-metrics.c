@@ -406,22 +406,22 @@ static void test_more_peers_than_there_is_space_for(void **state)
 
 /* ---- GPUs ----------------------------------------------------------------------------------- */
 
-static char *tell_gpus(const struct gpu_watch *w, int64_t at)
+static char *tell_gpus(const struct gpu_watch *gpus, int64_t at)
 {
     struct metrics m = METRICS_NULL;
 
-    node_metrics_add_gpus(&m, w, at);
+    node_metrics_add_gpus(&m, gpus, at);
     return metrics_take(&m);
 }
 
 static void test_gpus(void **state)
 {
-    static struct gpu_watch w;
+    static struct gpu_watch gpus;
     char *text = tell_gpus(NULL, 1000);
 
     assert_int_equal(count(text, "weft_agent_gpu"), 0);
     free(text);
-    w = (struct gpu_watch){.at = 1000,
+    gpus = (struct gpu_watch){.at = 1000,
         .now = {.driver = GPU_DRIVER_OK,
             .n_gpus = 2,
             .gpus = {{.bus = "0000:3b:00.0",
@@ -434,7 +434,7 @@ static void test_gpus(void **state)
                 {.bus = "0000:5e:00.0", .is_lost = true, .has_use = true, .use = 87}}},
         .xids = {{.bus = "0000:5e:00.0", .xid = 79, .at = 990}},
         .n_xids = 1};
-    text = tell_gpus(&w, 1240);
+    text = tell_gpus(&gpus, 1240);
     expect_lines(
         text, (const char *const[]){"weft_agent_gpu_use_ratio{gpu=\"0000:3b:00.0\"} 0.87\n",
                   "weft_agent_gpu_memory_bytes{gpu=\"0000:3b:00.0\"} 8000\n",
@@ -444,11 +444,11 @@ static void test_gpus(void **state)
     assert_int_equal(count(text, "0000:5e:00.0"), 1);
     free(text);
     /* What is old, and what a driver has said that is gone, is not told. */
-    text = tell_gpus(&w, 1241);
+    text = tell_gpus(&gpus, 1241);
     assert_int_equal(count(text, "0000:"), 0);
     free(text);
-    w.now.driver = GPU_DRIVER_SILENT;
-    text = tell_gpus(&w, 1000);
+    gpus.now.driver = GPU_DRIVER_SILENT;
+    text = tell_gpus(&gpus, 1000);
     assert_int_equal(count(text, "0000:3b:00.0"), 0);
     free(text);
 }

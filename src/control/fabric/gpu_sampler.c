@@ -179,9 +179,9 @@ static bool read_port(
     bool has_words;
 
     *ret = (struct gpu_line_count){.line = {.is_fabric = true}};
-    (void)snprintf(dir, sizeof(dir), VERBS "/%s/ports/%s", device, port);
-    (void)snprintf(path, sizeof(path), "%s/state", dir);
-    if (!tree_read(t, path, text, sizeof(text)) || !strstr(text, "ACTIVE") ||
+    if (snprintf(dir, sizeof(dir), VERBS "/%s/ports/%s", device, port) >= (int)sizeof(dir) ||
+        snprintf(path, sizeof(path), "%s/state", dir) >= (int)sizeof(path) ||
+        !tree_read(t, path, text, sizeof(text)) || !strstr(text, "ACTIVE") ||
         snprintf(ret->line.name, sizeof(ret->line.name), "%s/%s", device, port) >=
             (int)sizeof(ret->line.name))
         return false;

@@ -575,12 +575,6 @@ static void test_too_many_nodes(void **state)
 
 /* ---- NCCL's log ----------------------------------------------------------------------------- */
 
-static void stand_still(void)
-{
-    for (unsigned i = 0; i < N; i++)
-        w.flow[i][(i + 1) % N] = (struct job_flow){.sent = 0};
-}
-
 static void test_each_fault_in_the_log(void **state)
 {
     static const struct {

@@ -181,6 +181,8 @@ void findings_done(struct findings *f, const char *subject, finding_changed_fn c
         }
         free(item);
     }
+    if (kept == i)
+        return;
     memmove(&f->items[kept], &f->items[i], (f->n - i) * sizeof(*f->items));
     f->n -= i - kept;
 }

@@ -191,6 +191,8 @@ static void settle(
         }
         free(item);
     }
+    if (kept == end)
+        return;
     memmove(&f->items[kept], &f->items[end], (f->n - end) * sizeof(*f->items));
     f->n -= end - kept;
 }

@@ -20,7 +20,6 @@
 #include "backends/store_open.h"
 #include "base/addr.h"
 #include "base/err.h"
-#include "base/traffic.h"
 #include "cmd/admin.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
@@ -145,12 +144,6 @@ static int option_store(const struct option *o, const char *text, struct err *e)
     int r = store_open_check(text, e);
 
     return r == 0 ? option_text(o, text, e) : r;
-}
-
-/* [uint64_t] */
-static int option_rate(const struct option *o, const char *text, struct err *e)
-{
-    return traffic_rate_parse(o->field, text, o->name, e);
 }
 
 static const struct option options[] = {

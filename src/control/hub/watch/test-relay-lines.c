@@ -90,7 +90,7 @@ static void say(const char *name, const struct relay_line_report *line)
 static void expect_found(const char *expected)
 {
     const struct findings *found = health_of(&reports.health, "default");
-    char text[128] = "";
+    char text[FINDING_SUBJECT_MAX + 32] = "";
 
     assert_in_range(found->n, 0, 1);
     if (found->n > 0)

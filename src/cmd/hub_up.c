@@ -21,7 +21,6 @@
 #include "base/addr.h"
 #include "base/err.h"
 #include "base/secret.h"
-#include "base/traffic.h"
 #include "cmd/admin.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"

@@ -63,7 +63,7 @@ REFUSALS = [
     ("hub up --relay-only --audit-age 1d", USAGE, "--audit-age is for a hub"),
     ("hub up --relay-only --price-table p", USAGE, "--price-table is for a hub"),
     ("hub up --relay-only --line 1Gbit", USAGE, "--line is for a hub"),
-    ("hub up --line 1kbit", USAGE, '--line "1kbit" is not from 100kbit to 1000Gbit'),
+    ("hub up --line 0", USAGE, '--line "0" is not a rate in bits per second'),
     ("hub up --line fast", USAGE, '--line "fast"'),
     ("hub up --no-dataplane --relay-only", USAGE, "--no-dataplane is for a hub"),
     (f"hub up --socket {LONG}", USAGE, TOO_LONG.format(97)),

@@ -39,8 +39,7 @@ static void test_the_line_of_a_hub(void **state)
         .level = RELAY_LINE_FULL, .rate = 9640000, .capacity = 10000000};
     struct line_facts facts = {.line = &line,
         .pairs = {{.nodes = {"d", "c"}, .rate = 5100000, .is_away = true},
-            {.nodes = {"a", "b"}, .rate = 4540000},
-            {.nodes = {"e", "f"}, .is_away = true}},
+            {.nodes = {"a", "b"}, .rate = 4540000}, {.nodes = {"e", "f"}, .is_away = true}},
         .n_pairs = 3};
 
     look(&facts);

@@ -193,8 +193,7 @@ struct path {
         struct x25519_public key; /* none: the first that is told of */
         nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
         nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
-        bool is_asked;            /* this relay asks it to go another way */
-        bool avoids;              /* a nearer relay is full, or has asked it to go */
+        bool is_asked, avoids;    /* the relay asks it to go; it leaves out a nearer one, full */
     } relay;
     /* Round trips of one pair, the one that was chosen last. Written by path_frame.c. */
     struct {
@@ -355,12 +354,10 @@ void path__chosen_tick(struct path *pp, nsec_t now);
 /** path__liveness_facts() - of the edge as it is now, for path_liveness.c. */
 struct path_liveness_facts path__liveness_facts(const struct path *pp, nsec_t now);
 
-/** path__use_relay() - leave the chosen pair, if any. @why: for the log, after the peer's name;
- * NULL: nothing is logged. */
+/** path__use_relay() - leave the chosen pair, if any. @why: for the log; NULL: none. */
 void path__use_relay(struct path *pp, const char *why, nsec_t now);
 
-/** path__keep() - use the pair with @at, which the engine uses already, and ask whether it works.
- */
+/** path__keep() - use the pair with @at, which the engine uses, and ask whether it works. */
 void path__keep(struct path *pp, const struct endpoint *at, nsec_t now);
 
 /** path__settle() - the peer uses another path: nominate @pair again, or leave it. */
@@ -369,12 +366,10 @@ void path__settle(struct path *pp, struct path_pair *pair, nsec_t now);
 /** path__leave_socket() - for the relay, if the chosen pair has a socket of its own. */
 void path__leave_socket(struct path *pp, nsec_t now);
 
-/** path__end_alarm() - the edge is direct, or need not be any more; @words say which, in the log.
- */
+/** path__end_alarm() - it is direct, or need not be any more; @words say which, in the log. */
 void path__end_alarm(struct path *pp, const char *words);
 
-/** path__relay_rtt() - the relay in use, and both ends' round trips to it together; 0: not known.
- */
+/** path__relay_rtt() - the relay in use, and both ends' round trips to it; 0: not known. */
 nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via);
 
 /** path__relay_mtu() - inner bytes that it carries in both directions; 0: not known. */
@@ -386,12 +381,10 @@ bool path__announces_relay(const struct path_side *before, const struct path_sid
 /** path__release_relay() - the edge need not stay with the relay that the other end has led to. */
 void path__release_relay(struct path *pp, nsec_t now);
 
-/** path__check_relay() - the relays of one end have changed, or their round trips: leave a lost one
- * at once, and plan to move to a better one. */
+/** path__check_relay() - the relays of one end have changed, their round trips, or how full they
+ * are: leave a lost one at once, and plan to move to a better one.
+ * path__begin_relay() - data begins to flow: leave one that is full at once. */
 void path__check_relay(struct path *pp, nsec_t now);
-
-/** path__begin_relay() - data begins to flow: not through a relay that is full, if there is another
- * one. */
 void path__begin_relay(struct path *pp, nsec_t now);
 
 /** path__on_relayed() - the other end has moved the edge to the relay @via: follow it. */

@@ -111,13 +111,12 @@ static bool relay_counts(
         return true;
     if (is_asked_away(pp, relay))
         return false;
-    return !notice->is_closed || (which == RELAYS_OPEN_OR_HERE &&
-                                     x25519_public_equal(relay, current_relay(pp)));
+    return !notice->is_closed ||
+           (which == RELAYS_OPEN_OR_HERE && x25519_public_equal(relay, current_relay(pp)));
 }
 
 /* The best common relay of those that count, and its RTT, both ends' together; 0: none known. */
-static nsec_t find_best(
-    const struct path *pp, enum relays_counted which, struct path_relay *ret)
+static nsec_t find_best(const struct path *pp, enum relays_counted which, struct path_relay *ret)
 {
     const struct path_side *self = &pp->owner->self;
     nsec_t best = 0;

@@ -127,8 +127,7 @@ bool relay_line_is_away(const struct relay_line *l, const struct x25519_public k
     return false;
 }
 
-static struct relay_away *find_away(
-    struct relay_line *l, const struct x25519_public keys[static 2])
+static struct relay_away *find_away(struct relay_line *l, const struct x25519_public keys[static 2])
 {
     for (unsigned i = 0; i < l->n_away; i++)
         if (is_same(l->away[i].keys, keys))
@@ -146,8 +145,7 @@ static nsec_t hold_of(const struct relay_away *away)
 }
 
 /* A place for one more; that of who was let back longest ago, if there is no other. NULL: none. */
-static struct relay_away *open_away(
-    struct relay_line *l, const struct x25519_public keys[static 2])
+static struct relay_away *open_away(struct relay_line *l, const struct x25519_public keys[static 2])
 {
     struct relay_away *oldest = NULL;
 
@@ -258,8 +256,8 @@ static void tell_away(const struct relay_away *away, struct relay_line_report *r
     for (unsigned i = 0; i < ret->n_pairs; i++)
         if (is_same(ret->pairs[i].pair.keys, away->keys))
             return;
-    ret->pairs[ret->n_pairs++] = (struct relay_reported_pair){
-        .pair.keys = {away->keys[0], away->keys[1]}, .is_away = true};
+    ret->pairs[ret->n_pairs++] =
+        (struct relay_reported_pair){.pair.keys = {away->keys[0], away->keys[1]}, .is_away = true};
 }
 
 void relay_line_tell(const struct relay_line *l, struct relay_line_report *ret)

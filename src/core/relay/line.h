@@ -54,8 +54,8 @@ struct relay_pair {
 
 /** What a relay counts. */
 struct relay_sample {
-    nsec_t now;     /* monotonic */
-    uint64_t bytes; /* forwarded since the start, with headers */
+    nsec_t now;                                    /* monotonic */
+    uint64_t bytes;                                /* forwarded since the start, with headers */
     struct relay_pair pairs[RELAY_LINE_PAIRS_MAX]; /* @n_pairs, the heaviest first */
     unsigned n_pairs;
 };
@@ -111,8 +111,8 @@ struct relay_reported_pair {
 /** What a relay reports of its line. */
 struct relay_line_report {
     enum relay_line_level level;
-    uint64_t rate;     /* bit/s, with headers */
-    uint64_t capacity; /* bit/s; 0: not known */
+    uint64_t rate;                                             /* bit/s, with headers */
+    uint64_t capacity;                                         /* bit/s; 0: not known */
     struct relay_reported_pair pairs[RELAY_LINE_REPORTED_MAX]; /* @n_pairs, the heaviest first */
     unsigned n_pairs;
     struct path_relay_notice notice;

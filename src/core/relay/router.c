@@ -107,8 +107,8 @@ static unsigned insert_pair(
     if (n < RELAY_LINE_PAIRS_MAX)
         n++;
     memmove(&ret[at + 1], &ret[at], (n - at - 1) * sizeof(*ret));
-    ret[at] = (struct relay_pair){
-        .keys = {in_order ? *a : *b, in_order ? *b : *a}, .rate = pair->rate};
+    ret[at] =
+        (struct relay_pair){.keys = {in_order ? *a : *b, in_order ? *b : *a}, .rate = pair->rate};
     return n;
 }
 

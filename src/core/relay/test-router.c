@@ -63,8 +63,10 @@ static struct world world(void)
 
 static struct router_verdict route(struct world *w, unsigned at, const void *msg, size_t len)
 {
-    struct router_arrival in = {
-        .from = sample_endpoint(at), .now = w->now, .bytes = w->bytes, .worker = 1,
+    struct router_arrival in = {.from = sample_endpoint(at),
+        .now = w->now,
+        .bytes = w->bytes,
+        .worker = 1,
         .is_local = is_local};
 
     return router_route(w->router, &in, msg, len);
@@ -402,8 +404,7 @@ static void test_the_heaviest_pairs_are_named(void **state)
         w.bytes = 1000 * (i + 1);
         assert_forward(data(&w, 0, 2000 + i), 50 + i);
     }
-    assert_int_equal(
-        router_sample_pairs(w.router, w.now, pairs), RELAY_LINE_PAIRS_MAX);
+    assert_int_equal(router_sample_pairs(w.router, w.now, pairs), RELAY_LINE_PAIRS_MAX);
     for (unsigned i = 0; i < RELAY_LINE_PAIRS_MAX; i++)
         assert_pair(&pairs[i], 0, 200 + RELAY_LINE_PAIRS_MAX + 3 - i, 1, UINT64_MAX);
     w.router = router_free(w.router);

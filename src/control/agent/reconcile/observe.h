@@ -66,8 +66,8 @@ struct observe {
     uint64_t socket_drops;      /* the engine's, as of the last look */
     bool has_line;              /* it relays for others, and it is known what its line carries: */
     struct relay_line_report line;
-    bool has_new_line;          /* since the last look it is more or less full, or asks others to go
-                                   or lets them back */
+    /* Since the last look it is more or less full, or asks others to go or lets them back. */
+    bool has_new_line;
     bool has_new_loss;          /* at the last look some peer's loss began, ended, or was known or
                                    unknown for the first time */
 };

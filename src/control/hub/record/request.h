@@ -214,7 +214,8 @@ struct report {
     char *paths;           /* owns; an object: what goes with the candidates */
     char *aead;            /* owns; an object of MB/s by cipher */
     char *fabric;          /* owns; an object: node_status.h */
-    struct relay_line_report *line; /* owns; how its line is, where it relays; NULL: not said */
+    /* Owns; how its line is, where it relays; NULL: not said. */
+    struct relay_line_report *line;
     struct subnets routes; /* that it asks for; what it has is the hub's word */
     uint16_t metrics_port; /* where its agent has figures for Prometheus, at its overlay address; 0:
                               nowhere */

@@ -25,8 +25,8 @@ static bool find_names(const struct model_network *net, const struct relay_pair 
 
 static bool is_away(const struct relay_line_report *line, const struct relay_pair *pair)
 {
-    return line && path_relay_notice_is_away(
-                       &line->notice, path_pair_tag(&pair->keys[0], &pair->keys[1]));
+    return line &&
+           path_relay_notice_is_away(&line->notice, path_pair_tag(&pair->keys[0], &pair->keys[1]));
 }
 
 /* Tells of the pairs that are away by @in, and not by @out. */
@@ -75,8 +75,8 @@ void relay_lines_facts(const struct model_node *node, struct line_facts *ret)
 {
     const struct relay_line_report *line = node->reported->heard.report.line;
 
-    *ret = (struct line_facts){
-        .node = is_own_hub(node) ? NULL : node->spec.meta.name, .line = line};
+    *ret =
+        (struct line_facts){.node = is_own_hub(node) ? NULL : node->spec.meta.name, .line = line};
     for (unsigned i = 0; i < line->n_pairs; i++) {
         const struct model_node *nodes[2];
 
@@ -104,14 +104,13 @@ void relay_lines_asking(const struct model_network *net, struct relay_lines_aski
     }
 }
 
-const struct model_node *relay_lines_asks(const struct relay_lines_asking *asking,
-    const struct model_node *a, const struct model_node *b)
+const struct model_node *relay_lines_asks(
+    const struct relay_lines_asking *asking, const struct model_node *a, const struct model_node *b)
 {
     uint64_t tag = asking->n > 0 ? path_pair_tag(&a->spec.key, &b->spec.key) : 0;
 
     for (unsigned i = 0; i < asking->n; i++)
-        if (path_relay_notice_is_away(
-                &asking->items[i]->reported->heard.report.line->notice, tag))
+        if (path_relay_notice_is_away(&asking->items[i]->reported->heard.report.line->notice, tag))
             return asking->items[i];
     return NULL;
 }

@@ -154,8 +154,7 @@ static void test_a_relay_that_is_full(void **state)
     line = line_of(RELAY_LINE_NEAR, false);
     say("c", &line);
     assert_int_equal(reports.events.counts[EDGE_EVENT_LET_BACK], 1);
-    expect_last(
-        "LetBack", "the line of c carries more again, and the pair may come back to it");
+    expect_last("LetBack", "the line of c carries more again, and the pair may come back to it");
     expect_why(QUIET);
     pass(4);
     expect_found("WEFT-RELAY-001 c");

@@ -67,8 +67,8 @@ struct wg_config {
     uint64_t socket_drops; /* observed: what arrived and had no room in the sockets; merged
                               datagrams are one */
     bool is_relay;         /* it relays between those of its peers that are marked so */
-    struct relay_line_report *line; /* owns; observed: how the line is by which it relays; NULL: not
-                                       known */
+    /* Owns; observed: how the line is by which it relays; NULL: not known. */
+    struct relay_line_report *line;
     struct traffic_rates rates; /* of what it sends */
     bool shows_dscp;            /* its datagrams carry the DSCP of the packets in them */
     struct wg_peer *peers;      /* owns; sorted by key once wg_config_sort() was called */

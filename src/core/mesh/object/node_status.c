@@ -262,8 +262,7 @@ int relay_line_decode(
     unsigned level = RELAY_LINE_OPEN;
     int end;
 
-    fields_enum(
-        &f, "level", FIELDS_OPTIONAL, relay_line_level_names, RELAY_LINE_LEVEL_N, &level);
+    fields_enum(&f, "level", FIELDS_OPTIONAL, relay_line_level_names, RELAY_LINE_LEVEL_N, &level);
     fields_u64(&f, "rate", FIELDS_OPTIONAL, 0, INT64_MAX, &r.rate);
     fields_u64(&f, "capacity", FIELDS_OPTIONAL, 0, INT64_MAX, &r.capacity);
     fields_bool(&f, "closed", FIELDS_OPTIONAL, &r.notice.is_closed);
@@ -293,8 +292,7 @@ json_t *relay_notice_encode(const struct path_relay_notice *notice)
 {
     if (!notice->is_closed && notice->n_away == 0)
         return NULL;
-    return json_pack(
-        "{s:b, s:o}", "closed", (int)notice->is_closed, "away", encode_away(notice));
+    return json_pack("{s:b, s:o}", "closed", (int)notice->is_closed, "away", encode_away(notice));
 }
 
 json_t *relay_line_encode(const struct relay_line_report *r)

@@ -29,8 +29,10 @@ static struct sample_hub hub;
 static int begin(void **state)
 {
     sample_hub_begin(&hub);
-    for (char name[] = "a"; name[0] <= 'd'; name[0]++)
+    for (char name[] = "a"; name[0] <= 'd'; name[0]++) {
         sample_hub_add_node(&hub, name);
+        sample_hub_node(&hub, name)->spec.stock = false;
+    }
     return 0;
 }
 
@@ -117,7 +119,6 @@ static void test_dry_run(void **state)
     ask(NULL, "GET", "/v1/audit?limit=1", NULL, 200,
         "\"operation\":\"drain, dry run, WEFT-DISK-002\"");
     ask(NULL, "GET", "/v1/audit?limit=1", NULL, 200, "\"object\":\"node/default/a\"");
-    ask(NULL, "GET", "/v1/audit?limit=1", NULL, 200, "\"actor\":\"node:default/a\"");
     assert_int_equal(hub.hub->audit.n_written[AUDIT_CHANGE], n_before + 1);
     expect_found("a", "WEFT-HEALTH-001");
     /* One that passes a check is noted anew when it fails again. */

@@ -162,7 +162,8 @@ def test_a_hub_that_is_away_drains_nobody(site: Members) -> None:
     """Neither because it is away, nor while it is."""
     site.share(100)
     site.daemon.stop()
-    wait_for(lambda: "WEFT-HUB-003" in site.nodes["n3"].run("status").out, 60, "the hub to be missed")
+    wait_for(lambda: "WEFT-HUB-003" in site.nodes["n3"].run("status").out, 60,
+             "the hub to be missed")
     assert [site.check("n3")["verdict"] for _ in range(3)] == ["ok"] * 3
     fill(site.nodes["n3"])
     said = [site.check("n3") for _ in range(3)][-1]

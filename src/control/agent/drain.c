@@ -100,8 +100,8 @@ static int check_hook(const char *path, struct err *e)
 static int run_hook(const struct drain_options *opt, const struct drain_report *r,
     const char *action, struct err *e)
 {
-    const char *const argv[] = {opt->hook, action, r->seen.node, r->seen.network,
-        r->fitness.reason, r->fitness.codes, NULL};
+    const char *const argv[] = {opt->hook, action, r->seen.node, r->seen.network, r->fitness.reason,
+        r->fitness.codes, NULL};
     int result = check_hook(opt->hook, e);
 
     /* It is the agent that says so, and the hook may run with more rights. */
@@ -131,10 +131,9 @@ static int tell_hub(const struct drain_options *opt, const struct drain_report *
         why[n] = '\0';
         text_make_plain(why, '?');
     }
-    body = json_pack("{s:I, s:I, s:s*, s:s*, s:s*, s:s*}", "failed",
-        (json_int_t)r->count.n_failed, "everySeconds", (json_int_t)opt->every_s, "codes",
-        fails ? f->codes : NULL, "reason", fails ? f->reason : NULL, "ask", ask, "hook",
-        why[0] != '\0' ? why : NULL);
+    body = json_pack("{s:I, s:I, s:s*, s:s*, s:s*, s:s*}", "failed", (json_int_t)r->count.n_failed,
+        "everySeconds", (json_int_t)opt->every_s, "codes", fails ? f->codes : NULL, "reason",
+        fails ? f->reason : NULL, "ask", ask, "hook", why[0] != '\0' ? why : NULL);
     if (!body)
         return err_set(e, -ENOMEM, "no memory");
     return agent_ask_with(opt->socket, "PUT", "/v1/drain", body, ASK_MS, ret, e);
@@ -158,8 +157,9 @@ static void drain(const struct drain_options *opt, struct drain_report *r)
         return;
     }
     r->has_failed = true;
-    say(r, "%s is to be drained, and the hook %s has failed, which is called again with the next "
-           "check: %s",
+    say(r,
+        "%s is to be drained, and the hook %s has failed, which is called again with the next "
+        "check: %s",
         r->seen.node, opt->hook, err_text(&e));
     (void)tell_hub(opt, r, NULL, err_text(&e), NULL, NULL);
 }
@@ -202,8 +202,9 @@ static void give_back(const struct drain_options *opt, struct drain_report *r)
 
     if (result != 0) {
         r->has_failed = true;
-        say(r, "%s is well again, and the hook %s has failed, which is called again with the next "
-               "check: %s",
+        say(r,
+            "%s is well again, and the hook %s has failed, which is called again with the next "
+            "check: %s",
             r->seen.node, opt->hook, err_text(&e));
         (void)tell_hub(opt, r, NULL, err_text(&e), NULL, NULL);
         return;
@@ -286,16 +287,16 @@ json_t *drain_encode(const struct drain_report *r)
     json_t *parts = json_array();
 
     for (unsigned i = 0; i < FITNESS_PART_N; i++)
-        (void)json_array_append_new(parts,
-            json_pack("{s:s, s:s, s:s}", "part", fitness_part_names[i], "verdict",
-                fitness_verdict_names[r->fitness.parts[i]], "text", r->fitness.texts[i]));
+        (void)json_array_append_new(
+            parts, json_pack("{s:s, s:s, s:s}", "part", fitness_part_names[i], "verdict",
+                       fitness_verdict_names[r->fitness.parts[i]], "text", r->fitness.texts[i]));
     return json_pack("{s:o, s:o, s:s, s:o, s:s, s:I, s:I, s:b, s:b, s:s}", "node",
         r->seen.node[0] != '\0' ? json_string(r->seen.node) : json_null(), "network",
         r->seen.network[0] != '\0' ? json_string(r->seen.network) : json_null(), "verdict",
         fitness_verdict_names[fitness_worst(&r->fitness)], "parts", parts, "codes",
         r->fitness.codes, "failed", (json_int_t)r->count.n_failed, "passed",
-        (json_int_t)r->count.n_passed, "drained", (int)r->is_drained, "dryRun",
-        (int)r->is_dry_run, "done", r->done);
+        (json_int_t)r->count.n_passed, "drained", (int)r->is_drained, "dryRun", (int)r->is_dry_run,
+        "done", r->done);
 }
 
 void drain_format(const struct drain_report *r, struct str *out)

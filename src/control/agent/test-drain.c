@@ -19,7 +19,8 @@
 
 #define WELL "{\"self\":{\"name\":\"n1\",\"network\":\"default\"},\"findings\":[]}"
 #define FULL                                                                                       \
-    "{\"self\":{\"name\":\"n1\",\"network\":\"default\"},\"findings\":[{\"code\":\"WEFT-DISK-002\"," \
+    "{\"self\":{\"name\":\"n1\",\"network\":\"default\"},\"findings\":[{\"code\":\"WEFT-DISK-"     \
+    "002\","                                                                                       \
     "\"severity\":\"critical\",\"about\":\"node\",\"subject\":\"n1\",\"text\":\"it is full\"}]}"
 #define WELL_DRAINED                                                                               \
     "{\"self\":{\"name\":\"n1\",\"network\":\"default\"},\"findings\":[{\"code\":"                 \
@@ -152,12 +153,12 @@ static void test_the_third_drains(void **state)
 
 static void test_what_is_not_allowed(void **state)
 {
-    struct said_agent dry = {.answers = {{200, FULL},
-                                 {200, "{\"drained\":false,\"dryRun\":true,\"why\":\"it is "
+    struct said_agent dry = {
+        .answers = {{200, FULL}, {200, "{\"drained\":false,\"dryRun\":true,\"why\":\"it is "
                                        "off\"}"}}};
-    struct said_agent full = {.answers = {{200, FULL},
-                                  {200, "{\"drained\":false,\"dryRun\":false,\"why\":\"1 of 3 "
-                                        "are\"}"}}};
+    struct said_agent full = {
+        .answers = {{200, FULL}, {200, "{\"drained\":false,\"dryRun\":false,\"why\":\"1 of 3 "
+                                       "are\"}"}}};
     struct said_agent away = {.answers = {{200, FULL}, {502, "{\"error\":\"no hub answers\"}"}}};
     struct fitness_count c = {.n_failed = 3};
     struct drain_report r;
@@ -217,8 +218,8 @@ static void test_it_is_given_back(void **state)
 {
     struct said_agent first = {.answers = {{200, WELL_DRAINED}, {200, DRAINED}}};
     struct said_agent failing = {.answers = {{200, WELL_DRAINED}, {200, DRAINED}}};
-    struct said_agent third = {
-        .answers = {{200, WELL_DRAINED}, {200, "{\"drained\":false,\"dryRun\":false,\"why\":\"\"}"}}};
+    struct said_agent third = {.answers = {{200, WELL_DRAINED},
+                                   {200, "{\"drained\":false,\"dryRun\":false,\"why\":\"\"}"}}};
     struct said_agent well = {.answers = {{200, WELL}}};
     struct fitness_count c = {.n_failed = 9, .is_reported = true, .is_hooked = true};
     struct drain_report r;

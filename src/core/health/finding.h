@@ -179,13 +179,11 @@ extern const char *const finding_severity_names[];
         "counts as work.", \
         "Fill the line of a node on which a job computes.") \
     X(HEALTH_FAILED, "WEFT-HEALTH-001", NODE, WARNING, "failed its health check", \
-        "The health check of the machine has failed three times in a row or more, by findings that " \
-        "are the machine's own.", \
+        "The health check of the machine has failed three times in a row or more.", \
         "On the node: weft health says what fails, and weft doctor what mends it.", \
         "Fill the disk that has /var/lib/weft, and run weft health --drain three times.") \
     X(NODE_DRAINED, "WEFT-HEALTH-002", NODE, WARNING, "drained", \
-        "The machine has failed its health check, and its scheduler is told to give it no new work " \
-        "until three checks in a row are passed.", \
+        "It has failed its health check, and gets no new work until three are passed in a row.", \
         "On the node: weft health says what fails, and weft doctor what mends it.", \
         "The same, with a share set by weft network set NAME --drain-share 50.") \
     X(PROBE_SILENT, "WEFT-PROBE-001", NODE, WARNING, "probe is silent", \

@@ -113,8 +113,8 @@ static void take_one(struct fitness *f, const json_t *finding)
     if (verdict <= f->parts[row->part])
         return;
     f->parts[row->part] = verdict;
-    (void)snprintf(f->texts[row->part], sizeof(f->texts[0]), "%s: %s", code,
-        text_of(finding, "text"));
+    (void)snprintf(
+        f->texts[row->part], sizeof(f->texts[0]), "%s: %s", code, text_of(finding, "text"));
     text_make_plain(f->texts[row->part], '?');
 }
 
@@ -145,7 +145,8 @@ enum fitness_verdict fitness_worst(const struct fitness *f)
     return worst;
 }
 
-/* ---- checks in a row --------------------------------------------------------------------------- */
+/* ---- checks in a row ---------------------------------------------------------------------------
+ */
 
 static void count_up(uint32_t *n)
 {
@@ -196,7 +197,8 @@ bool fitness_count_decode(struct fitness_count *ret, const json_t *json)
     return true;
 }
 
-/* ---- how many at once -------------------------------------------------------------------------- */
+/* ---- how many at once --------------------------------------------------------------------------
+ */
 
 bool fitness_share_allows(unsigned percent, size_t n_nodes, size_t n_drained)
 {

@@ -1,15 +1,15 @@
 /*
- * fitness.h - is a machine fit for work? From what is found of it to a verdict on each of its parts,
- * and from checks in a row to whether it is to be drained, so that its scheduler gives it no new
- * work.
+ * fitness.h - is a machine fit for work? From what is found of it to a verdict on each of its
+ * parts, and from checks in a row to whether it is to be drained, so that its scheduler gives it no
+ * new work.
  *
  * Only findings count that are the machine's own and that do not go away by waiting: a peer, a line
  * or a hub that is away drains nobody. Which ones do is said by the table in fitness.c.
  *
  * Theory of operation. A check looks at what is found now. The node counts its checks: after
- * FITNESS_CHECKS that failed, one after the other, it asks to be drained; after as many that passed,
- * to be given back. The hub says yes only while no more than a share of the network's nodes is
- * drained with it.
+ * FITNESS_CHECKS that failed, one after the other, it asks to be drained; after as many that
+ * passed, to be given back. The hub says yes only while no more than a share of the network's nodes
+ * is drained with it.
  *
  * Pure: no I/O, no clock.
  */
@@ -61,7 +61,7 @@ extern const char *const fitness_verdict_names[];
 struct fitness {
     enum fitness_verdict parts[FITNESS_PART_N];
     char texts[FITNESS_PART_N][FINDING_TEXT_MAX]; /* of the worst of each; "": nothing */
-    char codes[FITNESS_CODES_MAX]; /* of all that has failed, with commas; "": it has passed */
+    char codes[FITNESS_CODES_MAX];   /* of all that has failed, with commas; "": it has passed */
     char reason[FITNESS_REASON_MAX]; /* the first of them, in words; "": likewise */
 };
 
@@ -75,7 +75,8 @@ enum fitness_verdict fitness_worst(const struct fitness *f);
 /** fitness_counts() - has that code failed a machine? */
 bool fitness_counts(const char *code);
 
-/* ---- checks in a row --------------------------------------------------------------------------- */
+/* ---- checks in a row ---------------------------------------------------------------------------
+ */
 
 /** What a node keeps from check to check. All zero: none was made. */
 struct fitness_count {
@@ -105,7 +106,8 @@ json_t *fitness_count_encode(const struct fitness_count *c);
 /** fitness_count_decode() - from there; false: it is none, and @ret is as it was. */
 bool fitness_count_decode(struct fitness_count *ret, const json_t *json);
 
-/* ---- how many at once -------------------------------------------------------------------------- */
+/* ---- how many at once --------------------------------------------------------------------------
+ */
 
 /** fitness_share_allows() - may one more of @n_nodes be drained while @n_drained are, if no more
  * than @percent of them may be at once? */

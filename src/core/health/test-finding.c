@@ -232,10 +232,10 @@ static void make_document(struct str *out)
                 str_addf(out, "\n## %s\n", about[s]);
             has_head = true;
             str_addf(out,
-                "\n### %s: %s\n\nSeverity: %s%s. %s\n\n**What to do:** %s\n\n**To see it:** %s\n",
-                kind->code, kind->title, finding_severity_names[kind->severity],
-                fitness_counts(kind->code) ? "; fails the health check" : "", kind->means,
-                kind->fix, kind->provoke);
+                "\n### %s: %s\n\nSeverity: %s. %s\n\n%s**What to do:** %s\n\n**To see it:** %s\n",
+                kind->code, kind->title, finding_severity_names[kind->severity], kind->means,
+                fitness_counts(kind->code) ? "It fails the health check.\n\n" : "", kind->fix,
+                kind->provoke);
         }
     }
 }

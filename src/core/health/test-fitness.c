@@ -1,4 +1,5 @@
-/* test-fitness.c - which findings fail a machine, checks in a row, and how many are drained at once.
+/* test-fitness.c - which findings fail a machine, checks in a row, and how many are drained at
+ * once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,8 @@ static struct fitness take(const char *findings)
     "{\"code\":\"" code "\",\"severity\":\"" severity "\",\"about\":\"" about                      \
     "\",\"subject\":\"" subject "\",\"text\":\"it is so.\"}"
 
-/* ---- findings ---------------------------------------------------------------------------------- */
+/* ---- findings ----------------------------------------------------------------------------------
+ */
 
 static void test_all_is_well(void **state)
 {
@@ -93,11 +95,10 @@ static void test_what_fails_which_part(void **state)
 /* Neither a peer nor a hub that is away fails this machine, nor what is another one's. */
 static void test_what_is_not_its_own(void **state)
 {
-    struct fitness f =
-        take("[7,{}," FOUND("WEFT-HUB-003", "critical", "hub", "hub") "," FOUND(
-            "WEFT-PEER-001", "critical", "pair",
-            "a--b") "," FOUND("WEFT-DISK-002", "critical", "node", "b") "," FOUND("WEFT-HEALTH-002",
-            "warning", "node", "a") "," FOUND("WEFT-DISK-002", "critical", "job", "a") "]");
+    struct fitness f = take("[7,{}," FOUND("WEFT-HUB-003", "critical", "hub", "hub") "," FOUND(
+        "WEFT-PEER-001", "critical", "pair", "a--b") "," FOUND("WEFT-DISK-002", "critical", "node",
+        "b") "," FOUND("WEFT-HEALTH-002", "warning", "node", "a") "," FOUND("WEFT-DISK-002",
+        "critical", "job", "a") "]");
 
     assert_int_equal(fitness_worst(&f), FITNESS_OK);
     assert_string_equal(f.codes, "");
@@ -155,7 +156,8 @@ static void test_which_codes_count(void **state)
     assert_false(fitness_counts("WEFT-DISK-999"));
 }
 
-/* ---- checks in a row --------------------------------------------------------------------------- */
+/* ---- checks in a row ---------------------------------------------------------------------------
+ */
 
 static void count(struct fitness_count *c, bool has_failed, unsigned n)
 {
@@ -217,7 +219,8 @@ static void test_counts_are_kept(void **state)
     assert_true(back.is_hooked);
 }
 
-/* ---- how many at once -------------------------------------------------------------------------- */
+/* ---- how many at once --------------------------------------------------------------------------
+ */
 
 static void test_share(void **state)
 {

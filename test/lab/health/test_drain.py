@@ -43,6 +43,10 @@ class Members(Site):
         self.hook.write_text(f'#!/bin/sh\nprintf "%s|" "$@" >>{self.said}\necho >>{self.said}\n')
         self.hook.chmod(0o755)
 
+    def start_hub(self) -> None:
+        super().start_hub()
+        self.daemon.allow("is drained: ")
+
     def check(self, name: str, *words: str) -> dict:
         done = self.try_check(name, "--drain", "--hook", str(self.hook), *words)
         return json.loads(done.out)
@@ -66,7 +70,7 @@ class Members(Site):
 
     def audit(self) -> list[str]:
         lines = self.hub.run([self.weft, "audit", "--json"], quiet=True).out.splitlines()
-        return [one["operation"] for one in map(json.loads, lines)
+        return [f"{one['actor']} {one['operation']}" for one in map(json.loads, lines)
                 if one.get("object", "").startswith("node/") and "drain" in one["operation"]]
 
     def share(self, percent: int) -> None:
@@ -108,7 +112,7 @@ def test_three_failures_drain_by_the_share(site: Members) -> None:
     assert "network default drains no node" in said["done"], said
     assert f"{site.hook} drain n1 default" in said["done"], said
     site.wait_found(("WEFT-HEALTH-001", "n1"))
-    assert site.audit() == [f"drain, dry run, {FULL}"]
+    assert site.audit() == [f"node:default/n1 drain, dry run, {FULL}"]
     assert site.calls() == []
 
     # One of three is 33 %.
@@ -118,9 +122,9 @@ def test_three_failures_drain_by_the_share(site: Members) -> None:
     [call] = site.calls()
     assert call.startswith(f"drain|n1|default|{FULL}: ") and call.endswith(f"|{FULL}|"), call
     site.wait_found(("WEFT-HEALTH-001", "n1"), ("WEFT-HEALTH-002", "n1"))
-    assert site.audit()[-1] == f"drain {FULL}"
-    assert FULL in json.loads(
-        site.hub.run([site.weft, "get", "Node", "n1", "--json"]).out)["spec"]["drained"]
+    assert site.audit()[-1] == f"node:default/n1 drain {FULL}"
+    node = json.loads(site.hub.run([site.weft, "get", "Node", "n1"]).out)
+    assert node["spec"]["drained"].startswith(f"{FULL}: "), node
     site.check("n1")
     assert site.calls() == []
     # The node itself knows, and so does the job that runs on it.
@@ -134,7 +138,7 @@ def test_three_failures_drain_by_the_share(site: Members) -> None:
     again = n2.host.spawn([site.weft, "health", "--drain", "--every", "1s", "--hook", site.hook],
                           name="health")
     again.wait_line("1 of the 3 nodes of network default are drained", 30)
-    assert site.audit()[-1] == f"drain, above the share, {FULL}"
+    assert site.audit()[-1] == f"node:default/n2 drain, above the share, {FULL}"
     site.wait_found(("WEFT-HEALTH-001", "n1"), ("WEFT-HEALTH-002", "n1"), ("WEFT-HEALTH-001", "n2"))
     assert site.calls() == []
 
@@ -144,7 +148,7 @@ def test_three_failures_drain_by_the_share(site: Members) -> None:
     again.wait_line("n2 is drained: ", 30)
     calls = site.calls()
     assert calls[0] == "undrain|n1|default|||" and calls[1].startswith("drain|n2|default|"), calls
-    assert "undrain" in site.audit()
+    assert "node:default/n1 undrain" in site.audit()
     mend(n2)
     again.wait_line("n2 is well again", 30)
     site.wait_found()
@@ -158,7 +162,8 @@ def test_a_hub_that_is_away_drains_nobody(site: Members) -> None:
     """Neither because it is away, nor while it is."""
     site.share(100)
     site.daemon.stop()
-    wait_for(lambda: "WEFT-HUB-003" in site.nodes["n3"].run("status").out, 60, "the hub to be missed")
+    wait_for(lambda: "WEFT-HUB-003" in site.nodes["n3"].run("status").out, 60,
+             "the hub to be missed")
     assert [site.check("n3")["verdict"] for _ in range(3)] == ["ok"] * 3
     fill(site.nodes["n3"])
     said = [site.check("n3") for _ in range(3)][-1]

@@ -73,8 +73,8 @@ static void keep_said(const struct model_node *node, const struct drain_request 
 static void answer(struct response *rs, bool is_drained, bool is_dry_run, const char *why)
 {
     response_json(rs, 200,
-        json_pack("{s:b, s:b, s:s}", "drained", (int)is_drained, "dryRun", (int)is_dry_run, "why",
-            why));
+        json_pack(
+            "{s:b, s:b, s:s}", "drained", (int)is_drained, "dryRun", (int)is_dry_run, "why", why));
 }
 
 /* Nodes that can be drained, and those that are. */
@@ -146,8 +146,7 @@ static void not_drained(struct drain_call *call, const struct model_node *node, 
     (void)snprintf(object, sizeof(object), "node/%s/%s", call->network, call->member);
     l->done = noted;
     reply_wait(l,
-        audit_note(
-            l->h->audit, operation, call->network, object, l->rq.now, reply_store, l, &e),
+        audit_note(l->h->audit, operation, call->network, object, l->rq.now, reply_store, l, &e),
         &e, rs);
 }
 
@@ -168,8 +167,8 @@ static void written(struct reply *l, struct response *rs)
 }
 
 /* Write the node as it is, but for being drained. @reason: NULL: it is not any more. */
-static void write_node(struct drain_call *call, const struct model_node *node, char *reason,
-    struct response *rs)
+static void write_node(
+    struct drain_call *call, const struct model_node *node, char *reason, struct response *rs)
 {
     struct reply *l = &call->reply;
     struct node spec = node->spec;
@@ -247,8 +246,8 @@ void handlers_drain(void *ctx, const struct request *rq, struct response *rs)
         return;
     }
     if (!node_has_agent(&node->spec)) {
-        response_refuse(rs, 400,
-            "node \"%s\" is a stock WireGuard, which has no health check", node->spec.meta.name);
+        response_refuse(rs, 400, "node \"%s\" is a stock WireGuard, which has no health check",
+            node->spec.meta.name);
         return;
     }
     call = reply_new(h, rq, rs, sizeof(*call), begin);
@@ -256,8 +255,7 @@ void handlers_drain(void *ctx, const struct request *rq, struct response *rs)
         return;
     (void)snprintf(
         call->network, sizeof(call->network), "%.*s", NAME_MAX_LEN, node->net->spec.meta.name);
-    (void)snprintf(
-        call->member, sizeof(call->member), "%.*s", NAME_MAX_LEN, node->spec.meta.name);
+    (void)snprintf(call->member, sizeof(call->member), "%.*s", NAME_MAX_LEN, node->spec.meta.name);
     call->key = node->spec.key;
     call->said = said;
     keep_said(node, &said);

@@ -235,7 +235,8 @@ static void add_budget(json_t *json, const struct spent_list *budgets, const cha
         (void)json_object_set_new(json, "budget", spent_encode_one(s));
 }
 
-/* Puts into the field "drained" of @json that @node is, where it is: those who wait for it know why.
+/* Puts into the field "drained" of @json that @node is, where it is: those who wait for it know
+ * why.
  * @node may be NULL. */
 static void add_drained(json_t *json, const struct model_node *node)
 {
@@ -247,8 +248,8 @@ static void add_drained(json_t *json, const struct model_node *node)
         list = json_array();
         (void)json_object_set_new(json, "drained", list);
     }
-    (void)json_array_append_new(list,
-        json_pack("{s:s, s:s}", "node", node->spec.meta.name, "why", node->spec.drained));
+    (void)json_array_append_new(
+        list, json_pack("{s:s, s:s}", "node", node->spec.meta.name, "why", node->spec.drained));
 }
 
 /* Those of the nodes that are there. */

@@ -29,8 +29,10 @@ static struct sample_hub hub;
 static int begin(void **state)
 {
     sample_hub_begin(&hub);
-    for (char name[] = "a"; name[0] <= 'd'; name[0]++)
+    for (char name[] = "a"; name[0] <= 'd'; name[0]++) {
         sample_hub_add_node(&hub, name);
+        sample_hub_node(&hub, name)->spec.stock = false;
+    }
     return 0;
 }
 
@@ -90,9 +92,8 @@ static void expect_found(const char *name, const char *codes)
     char is[256] = "";
 
     h->passed_at = 0;
-    health_pass(h,
-        &(struct health_time){
-            .now = hub.now, .wall_s = clock_wall_s(), .started_at = clock_wall_s()});
+    health_pass(h, &(struct health_time){
+                       .now = hub.now, .wall_s = clock_wall_s(), .started_at = clock_wall_s()});
     f = health_of(h, "default");
     for (size_t i = 0; i < f->n; i++)
         if (strcmp(f->items[i]->subject, name) == 0) {
@@ -104,7 +105,8 @@ static void expect_found(const char *name, const char *codes)
     assert_string_equal(is, codes);
 }
 
-/* ---- dry run ---------------------------------------------------------------------------------- */
+/* ---- dry run ----------------------------------------------------------------------------------
+ */
 
 /* Where no share is set nothing is drained, and it is said what would be; in the audit log once. */
 static void test_dry_run(void **state)
@@ -117,7 +119,6 @@ static void test_dry_run(void **state)
     ask(NULL, "GET", "/v1/audit?limit=1", NULL, 200,
         "\"operation\":\"drain, dry run, WEFT-DISK-002\"");
     ask(NULL, "GET", "/v1/audit?limit=1", NULL, 200, "\"object\":\"node/default/a\"");
-    ask(NULL, "GET", "/v1/audit?limit=1", NULL, 200, "\"actor\":\"node:default/a\"");
     assert_int_equal(hub.hub->audit.n_written[AUDIT_CHANGE], n_before + 1);
     expect_found("a", "WEFT-HEALTH-001");
     /* One that passes a check is noted anew when it fails again. */
@@ -125,7 +126,8 @@ static void test_dry_run(void **state)
     expect_found("a", "");
 }
 
-/* ---- how many at once -------------------------------------------------------------------------- */
+/* ---- how many at once --------------------------------------------------------------------------
+ */
 
 static void test_share(void **state)
 {
@@ -166,13 +168,14 @@ static void test_hook_that_failed(void **state)
     drain("a", ASKS, 200, "\"drained\":true");
     drain("a", FAILS("4") ",\"hook\":\"no scontrol\"}", 200, "\"drained\":true");
     expect_found("a", "WEFT-HEALTH-001 WEFT-HEALTH-002");
-    assert_non_null(strstr(findings_find(health_of(&hub.hub->reports.health, "default"),
-                               FINDING_NODE_DRAINED, "a")
-                               ->text,
+    assert_non_null(strstr(
+        findings_find(health_of(&hub.hub->reports.health, "default"), FINDING_NODE_DRAINED, "a")
+            ->text,
         "could not be told: no scontrol"));
 }
 
-/* ---- who may say it ---------------------------------------------------------------------------- */
+/* ---- who may say it ----------------------------------------------------------------------------
+ */
 
 /* Neither an administrator by an object, nor a member of another one. */
 static void test_whose_word_it_is(void **state)

@@ -31,8 +31,8 @@ struct reported_counts {
 
 /** How the health check of a node is, as it has said last (health/fitness.h). */
 struct reported_fitness {
-    int64_t said_at;  /* s since 1970 */
-    uint32_t every;   /* it says so again after so many s, while it fails */
+    int64_t said_at;                 /* s since 1970 */
+    uint32_t every;                  /* it says so again after so many s, while it fails */
     uint32_t n_failed;               /* checks in a row */
     bool is_noted;                   /* the audit log tells that it is not drained for it */
     char reason[FITNESS_REASON_MAX]; /* a clause; "": the last check has passed */

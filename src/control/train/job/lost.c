@@ -147,8 +147,8 @@ static bool was_drained(const struct lost_looks *looks, const char *name)
     return false;
 }
 
-void lost_tell_drained(const struct run *run, const struct rendezvous_presence *presence,
-    struct lost_looks *looks)
+void lost_tell_drained(
+    const struct run *run, const struct rendezvous_presence *presence, struct lost_looks *looks)
 {
     /* A hub that was not reached has not said that nobody is. */
     if (!presence->is_known)

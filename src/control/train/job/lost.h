@@ -84,8 +84,8 @@ bool lost_is_idle(const struct run *run, const struct rendezvous_presence *prese
 
 /** lost_tell_drained() - say on standard error which nodes of the job are drained now and were not
  * before: they get no new work, and the job goes on. */
-void lost_tell_drained(const struct run *run, const struct rendezvous_presence *presence,
-    struct lost_looks *looks);
+void lost_tell_drained(
+    const struct run *run, const struct rendezvous_presence *presence, struct lost_looks *looks);
 
 /**
  * lost_is_before() - lost_is_own(), before the command is started

@@ -99,7 +99,7 @@ struct rendezvous_presence {
     /* those of a run that this node, which was lost, was
                                              awaited in, while nobody else is there; none: no run */
     struct rendezvous_nodes ended_without;
-    char run_without[RENDEZVOUS_RUN_MAX]; /* that run; "": the present one */
+    char run_without[RENDEZVOUS_RUN_MAX];                    /* that run; "": the present one */
     struct rendezvous_drained drained[RENDEZVOUS_NAMED_MAX]; /* @n_drained that have come to it */
     unsigned n_drained;
 };

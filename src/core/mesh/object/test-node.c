@@ -150,7 +150,8 @@ static void test_a_whole_spec(void **state)
     static const char spec[] =
         "{\"labels\": {\"gpu\": \"h100\"}, \"island\": \"rack-1\", \"ephemeral\": true, "
         "\"relay\": true, \"showDscp\": true, \"drained\": \"disk full\", "
-        "\"routes\": [\"10.9.0.0/24\"], \"rate\": \"100Mbit\", \"classRates\": {\"normal\": \"1Mbit\", \"bulk\": \"20Mbit\"}, "
+        "\"routes\": [\"10.9.0.0/24\"], \"rate\": \"100Mbit\", \"classRates\": {\"normal\": "
+        "\"1Mbit\", \"bulk\": \"20Mbit\"}, "
         "\"hub\": {\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:51820\"], \"names\": "
         "[\"hub.example.org:51820\"], \"apiPort\": 8443, \"tlsPin\": "
         "\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", \"rendezvousEpoch\": 7}}";

@@ -386,12 +386,25 @@ static int show_live(struct top *t)
     return CMD_OK;
 }
 
+/* Until there is an answer. */
+static void show_nothing(struct top *t)
+{
+    char title[96];
+
+    (void)snprintf(title, sizeof(title), "network %.63s", arg.network);
+    t->model.title = top_plain(t->round.is_of_agent ? "this node" : title);
+    t->model.is_silent = true;
+}
+
 /* The whole of it, once it is known who is asked. */
 static int show(struct top *t)
 {
     const char *term = getenv("TERM");
     bool is_live = !arg.once && terminal_is_there() && term && strcmp(term, "dumb") != 0;
-    int status = is_live ? show_live(t) : show_once(t);
+    int status;
+
+    show_nothing(t);
+    status = is_live ? show_live(t) : show_once(t);
 
     /* A question that is on its way may take its time, and nobody waits for it. */
     if (t->is_asking && t->worker) {

@@ -349,7 +349,7 @@ static void add_foot(struct frame *f)
         (void)snprintf(text, sizeof(text), "only rows with \"%s\"   esc: all rows   ?: help   q: end", v->filter);
     else
         (void)snprintf(text, sizeof(text),
-            "up, down   tab: pane   enter: all about it   s: sort   /: filter   ?: help   q: end");
+            "up, down  tab: pane  enter: all about it  s: sort  /: filter  ?: help  q: end");
     add_line(f, NULL, text);
 }
 
@@ -366,9 +366,10 @@ static const char help[] =
     "nodes tell it each minute, or each quarter of one where a job runs, so it may\n"
     "take two minutes until they are there. An agent's are of the last moment.\n"
     "\n"
-    "LOSS A>B is the share of what A sends that does not arrive at B. RTT is that\n"
-    "of the probes, or the agent's own. USUAL is what a job moves in the middle of\n"
-    "its last hour. \"-\" is what is not known now: what is dead has no figure.\n";
+    "LOSS> is the share of what A sends that does not arrive at B, and LOSS< of\n"
+    "what B sends; RATE> and RATE< likewise. RTT is that of the probes, or the\n"
+    "agent's own. USUAL is what a job moves in the middle of its last hour. \"-\" is\n"
+    "what is not known now: what is dead has no figure.\n";
 
 /* Each column of the selected row, and all that is to be said of it. */
 static void add_detail(struct frame *f, const struct pane *p)

@@ -406,7 +406,7 @@ static void test_what_holds_up_a_job(void **state)
             ",\"progress\":{\"ranks\":1,\"step\":120,\"steps\":6,\"commMilliseconds\":0}"),
         204, NULL);
     ask("a", "GET", "/v1/jobs", NULL, 200, "\"step\":120,\"stepsPerSecond\":2.0");
-    ask("a", "GET", "/v1/jobs", NULL, 200, "\"bytesPerSecond\":0}");
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"bytesPerSecond\":0,");
     jobs_tick(hub.hub->jobs, clock_now() + ahead);
     ask("a", "GET", "/v1/jobs", NULL, 200, "\"subject\":\"train/b\"");
     ask_admin("/v1/networks/default/jobs", 200, "\"code\":\"WEFT-RANK-004\"");

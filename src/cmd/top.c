@@ -173,9 +173,9 @@ struct top {
     struct worker *worker; /* owns; NULL: nothing is asked beside */
     bool is_asking;
     nsec_t asked_at;
-    nsec_t next_at;        /* when it is asked again */
-    nsec_t costly_at;      /* when it is asked again for what costs more */
-    nsec_t answered_at;    /* 0: not yet */
+    nsec_t next_at;     /* when it is asked again */
+    nsec_t costly_at;   /* when it is asked again for what costs more */
+    nsec_t answered_at; /* 0: not yet */
     struct top_rates rates;
     struct top_model model;
     struct top_view view;

@@ -346,7 +346,8 @@ static void add_foot(struct frame *f)
     else if (v->is_help || v->is_detail)
         (void)snprintf(text, sizeof(text), "esc: back   up, down: scroll");
     else if (v->filter[0] != '\0')
-        (void)snprintf(text, sizeof(text), "only rows with \"%s\"   esc: all rows   ?: help   q: end", v->filter);
+        (void)snprintf(text, sizeof(text),
+            "only rows with \"%s\"   esc: all rows   ?: help   q: end", v->filter);
     else
         (void)snprintf(text, sizeof(text),
             "up, down  tab: pane  enter: all about it  s: sort  /: filter  ?: help  q: end");
@@ -431,11 +432,9 @@ static void add_panes(struct frame *f)
 {
     size_t left = f->v->n_lines - FOOT_LINES - f->n;
     struct pane p = open_pane(f->m, f->v, f->v->pane, f->v->n_columns);
-    const char *note =
-        p.n > 0 ? f->m->panes[p.id].items[p.shown[p.selected]].note : "";
-    size_t n_notes = left >= NOTE_LINES_OF
-                         ? least(count_lines(note, f->v->n_columns - 2), NOTE_LINES)
-                         : 0;
+    const char *note = p.n > 0 ? f->m->panes[p.id].items[p.shown[p.selected]].note : "";
+    size_t n_notes =
+        left >= NOTE_LINES_OF ? least(count_lines(note, f->v->n_columns - 2), NOTE_LINES) : 0;
     size_t heights[TOP_PANE_N];
     size_t others;
     size_t own;

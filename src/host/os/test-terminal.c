@@ -84,8 +84,8 @@ static void show_and_end(void)
     }
 }
 
-/* A process that has a terminal open, and the leader of its session, with whose end the kernel would
- * set the terminal back by itself. */
+/* A process that has a terminal open, and the leader of its session, with whose end the kernel
+ * would set the terminal back by itself. */
 struct shown {
     int fd;       /* the terminal's other end */
     int statuses; /* each time that the process has stopped or ended, as waitpid() says it */

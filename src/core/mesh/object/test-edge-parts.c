@@ -278,7 +278,8 @@ static void test_what_has_room(void **state)
     edge_parts_deinit(&p);
 }
 
-/* Why a path is no better one is shown and not kept; since when it is there, the other way round. */
+/* Why a path is no better one is shown and not kept; since when it is there, the other way round.
+ */
 static void test_what_is_kept(void **state)
 {
     struct err e = ERR_NULL;

@@ -160,8 +160,7 @@ int admin_ask(const struct admin_target *t, const char *path, json_t **ret, stru
     r = client_call(&target, "GET", path, NULL, ADMIN_TIMEOUT_MS, &answer, &said);
     secret_wipe(texts.token, sizeof(texts.token));
     if (r != 0)
-        return explain(
-            r, r == CLIENT_E_UNREACHABLE && answer.is_lost, t, "GET", &said, e);
+        return explain(r, r == CLIENT_E_UNREACHABLE && answer.is_lost, t, "GET", &said, e);
     *ret = TAKE_PTR(answer.body);
     return 0;
 }

@@ -148,8 +148,8 @@ static void add_loss(struct table *t, const json_t *row, size_t i)
     if (packets < 1 || lost > packets || json_is_true(json_object_get(said, "stale")))
         table_add(t, "-");
     else
-        table_add(t, lost > 0 && lost * 1000 < packets ? "%.3f %%" : "%.1f %%",
-            lost * 100 / packets);
+        table_add(
+            t, lost > 0 && lost * 1000 < packets ? "%.3f %%" : "%.1f %%", lost * 100 / packets);
 }
 
 /* How long the edge has been in its state. */

@@ -26,8 +26,10 @@
 
 #define ASK_TIMEOUT_MS 10000
 
-/* What costs a hub more is asked for less often. */
+/* What costs a hub more is asked for less often: what was moved, and in a large network the pairs,
+ * which take so long. */
 #define COSTLY_EACH (5 * NSEC_PER_SEC)
+#define COSTLY      (NSEC_PER_SEC / 4)
 
 /* Who is asked has so many times the time that it takes for itself. */
 #define REST_TIMES        3
@@ -77,6 +79,7 @@ struct round {
     struct list job;  /* the worker's, while it asks; then so is all of it */
     bool is_of_agent; /* immutable: an agent is asked, and no hub */
     bool is_costly;   /* also what is asked for less often */
+    bool wants_edges; /* also for the pairs */
     json_t *nodes;    /* owns, as the others; NULL: there is no answer */
     json_t *edges;
     json_t *findings;
@@ -84,6 +87,7 @@ struct round {
     json_t *traffic;
     json_t *status;
     nsec_t took;
+    nsec_t edges_took;
     nsec_t costly_took;
     int result; /* 0, or why the first question has no answer */
     struct err e;
@@ -98,14 +102,16 @@ static void forget(json_t **json)
 /* What is costly stays until there is a new one. */
 static void begin_round(struct round *r, bool is_costly)
 {
+    r->is_costly = is_costly;
+    r->wants_edges = is_costly || r->edges_took < COSTLY;
     forget(&r->nodes);
-    forget(&r->edges);
     forget(&r->findings);
     forget(&r->status);
     forget(&r->traffic);
+    if (r->wants_edges)
+        forget(&r->edges);
     if (!r->is_of_agent || is_costly)
         forget(&r->jobs);
-    r->is_costly = is_costly;
     r->e = (struct err)ERR_NULL;
 }
 
@@ -132,10 +138,13 @@ static void ask_all_of_hub(struct round *r)
     r->result = admin_ask(&arg.target, path, &r->nodes, &r->e);
     if (r->result != 0)
         return;
-    ask_hub("edges", &r->edges);
     ask_hub("findings", &r->findings);
     ask_hub("jobs", &r->jobs);
     begun_at = clock_now();
+    if (r->wants_edges) {
+        ask_hub("edges", &r->edges);
+        r->edges_took = clock_now() - begun_at;
+    }
     if (r->is_costly)
         ask_hub("traffic", &r->traffic);
     r->costly_took = clock_now() - begun_at;
@@ -173,9 +182,9 @@ struct top {
     struct worker *worker; /* owns; NULL: nothing is asked beside */
     bool is_asking;
     nsec_t asked_at;
-    nsec_t next_at;        /* when it is asked again */
-    nsec_t costly_at;      /* when it is asked again for what costs more */
-    nsec_t answered_at;    /* 0: not yet */
+    nsec_t next_at;     /* when it is asked again */
+    nsec_t costly_at;   /* when it is asked again for what costs more */
+    nsec_t answered_at; /* 0: not yet */
     struct top_rates rates;
     struct top_model model;
     struct top_view view;
@@ -386,12 +395,25 @@ static int show_live(struct top *t)
     return CMD_OK;
 }
 
+/* Until there is an answer. */
+static void show_nothing(struct top *t)
+{
+    char title[96];
+
+    (void)snprintf(title, sizeof(title), "network %.63s", arg.network);
+    t->model.title = top_plain(t->round.is_of_agent ? "this node" : title);
+    t->model.is_silent = true;
+}
+
 /* The whole of it, once it is known who is asked. */
 static int show(struct top *t)
 {
     const char *term = getenv("TERM");
     bool is_live = !arg.once && terminal_is_there() && term && strcmp(term, "dumb") != 0;
-    int status = is_live ? show_live(t) : show_once(t);
+    int status;
+
+    show_nothing(t);
+    status = is_live ? show_live(t) : show_once(t);
 
     /* A question that is on its way may take its time, and nobody waits for it. */
     if (t->is_asking && t->worker) {

@@ -233,7 +233,7 @@ def test_keys(weft: Path, asked, terminal) -> None:
     shown.type("\x1b[A")
     shown.wait_for(lambda: selected(shown) == "gpu-2")
     shown.type("\t")
-    shown.wait_for("LOSS A>B")
+    shown.wait_for("LOSS>")
     shown.wait_for(lambda: selected(shown) == "gpu-1--gpu-3")
     shown.type("/lapt\r")
     shown.wait_for(lambda: selected(shown) == "gpu-1--laptop")
@@ -256,9 +256,9 @@ def test_keys(weft: Path, asked, terminal) -> None:
 def test_sizes(weft: Path, asked, terminal) -> None:
     shown = terminal(weft, "top", "--socket", asked("hub").path)
     shown.wait_for("gpu-3")
-    assert "LOSS A>B" not in shown.text()
+    assert "LOSS>" not in shown.text()
     shown.resize(100, 50)
-    shown.wait_for("LOSS A>B")
+    shown.wait_for("LOSS>")
     shown.wait_for("HELD UP BY")
     shown.wait_for(lambda: len(shown.text().splitlines()) == 50)
     shown.resize(30, 5)
@@ -322,7 +322,8 @@ def test_a_hub_that_is_killed(weft: Path, asked, terminal) -> None:
 
 def test_a_hub_that_is_not_there(weft: Path, terminal, tmp_path: Path) -> None:
     shown = terminal(weft, "top", "--socket", tmp_path / "none")
-    shown.wait_for("no hub answers at ")
+    shown.wait_for("no hub answers at")
+    assert shown.text().startswith("network default\n")
     shown.type("q")
     shown.wait_for("ended 0")
     assert shown.is_restored()

@@ -224,7 +224,8 @@ static json_t *encode_edge(const void *edge, const void *ctx)
     /* A report of EDGES_MAX edges has room for one of both. */
     if (!error && t->has_why)
         find_why(facts, t->head.peer, why);
-    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
+    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*}", "path",
+        path_kind_names[t->kind],
         "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
         "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
         t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "rtt",

@@ -23,7 +23,7 @@ static void expect_file(const char *name, const struct str *frame)
     size_t n;
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "%s/test/golden/top/%s.txt", root ? root : ".", name);
+    (void)snprintf(path, sizeof(path), "%s/test/golden/top/%s", root ? root : ".", name);
     f = fopen(path, is_rewritten ? "we" : "re");
     if (!f)
         fail_msg("%s is not there", path);
@@ -52,22 +52,23 @@ static void test_frames(void **state)
         const char *keys;
         const char *said;
     } cases[] = {
-        {"hub-nodes", "hub", 80, 24, "", ""},
-        {"hub-nodes-selected", "hub", 80, 24, "jj", ""},
-        {"hub-pairs", "hub", 80, 24, "pj", ""},
-        {"hub-jobs", "hub", 80, 24, "J", ""},
-        {"hub-findings", "hub", 80, 24, "f", ""},
-        {"hub-detail", "hub", 80, 24, "J\n", ""},
-        {"hub-help", "hub", 80, 24, "?", ""},
-        {"hub-filter", "hub", 80, 24, "/gpu", ""},
-        {"hub-no-row", "hub", 80, 24, "/none\n", ""},
-        {"hub-sorted", "hub", 80, 24, "pssss", ""},
-        {"hub-small", "hub", 40, 8, "p", ""},
-        {"hub-large", "hub", 100, 50, "pj", ""},
-        {"hub-silent", "hub", 80, 24, "", "no answer for 3 s: the hub at /run/weft/hub.sock ends"},
-        {"agent-nodes", "agent", 80, 24, "", ""},
-        {"agent-pairs", "agent", 100, 24, "pj", ""},
-        {"evil", "evil", 80, 24, "p", ""},
+        {"hub-nodes.txt", "hub", 80, 24, "", ""},
+        {"hub-nodes-selected.txt", "hub", 80, 24, "jj", ""},
+        {"hub-pairs.txt", "hub", 80, 24, "pj", ""},
+        {"hub-jobs.txt", "hub", 80, 24, "J", ""},
+        {"hub-findings.txt", "hub", 80, 24, "f", ""},
+        {"hub-detail.txt", "hub", 80, 24, "J\n", ""},
+        {"hub-help.txt", "hub", 80, 24, "?", ""},
+        {"hub-filter.txt", "hub", 80, 24, "/gpu", ""},
+        {"hub-no-row.txt", "hub", 80, 24, "/none\n", ""},
+        {"hub-sorted.txt", "hub", 80, 24, "pssss", ""},
+        {"hub-small.txt", "hub", 40, 8, "p", ""},
+        {"hub-large.txt", "hub", 100, 50, "pj", ""},
+        {"hub-silent.txt", "hub", 80, 24, "",
+            "no answer for 3 s: the hub at /run/weft/hub.sock ends"},
+        {"agent-nodes.txt", "agent", 80, 24, "", ""},
+        {"agent-pairs.txt", "agent", 100, 24, "pj", ""},
+        {"evil.txt", "evil", 80, 24, "p", ""},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -94,7 +95,7 @@ static void test_as_text(void **state)
     top_frame_format_all(&text, &model, "");
     /* A file ends with one newline. */
     text.text[--text.len] = '\0';
-    expect_file("hub-once", &text);
+    expect_file("hub-once.out", &text);
     str_deinit(&text);
     top_model_deinit(&model);
 }

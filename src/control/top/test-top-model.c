@@ -99,8 +99,7 @@ static void test_of_an_agent(void **state)
     expect_row(TOP_NODES, 2, TOP_MARK_NONE, "n1|up|16.7 kB/s|10.0 MB/s|-|0|10.77.0.2");
     expect_row(TOP_NODES, 3, TOP_MARK_NONE, "n3|silent 33 s|-|-|-|1|10.77.0.4");
     expect_row(TOP_NODES, 4, TOP_MARK_NONE, "n4|not reached|-|-|-|0|10.77.0.5");
-    expect_row(
-        TOP_PAIRS, 0, TOP_MARK_NONE, "n1--n2|lan|0.2 ms|0.040 %|-|10.0 MB/s|16.7 kB/s|2 h|");
+    expect_row(TOP_PAIRS, 0, TOP_MARK_NONE, "n1--n2|lan|0.2 ms|0.040 %|-|10.0 MB/s|16.7 kB/s|2 h|");
     expect_row(TOP_PAIRS, 1, TOP_MARK_WARNING,
         "n2--n3|relay|-|-|-|-|-|45 s|the NAT of n3 maps by destination");
     assert_non_null(strstr(note_of(TOP_PAIRS, 1), "\n-> Let UDP in at one of both."));
@@ -160,8 +159,8 @@ static void test_what_a_terminal_would_obey(void **state)
             for (unsigned i = 0; i < top_panes[pane].n_columns; i++)
                 for (const char *c = model.panes[pane].items[k].cells[i]; *c; c++)
                     assert_in_range(*c, ' ', '~');
-    assert_string_equal(model.title,
-        "network a\\x1b[2J, hub x\\x1b[2J\\xc2\\x9b31m\\x7f\\x0d\\x0a\\x08?");
+    assert_string_equal(
+        model.title, "network a\\x1b[2J, hub x\\x1b[2J\\xc2\\x9b31m\\x7f\\x0d\\x0a\\x08?");
 }
 
 static void test_figures(void **state)

@@ -151,10 +151,10 @@ static void test_rows_of_traffic(void **state)
 static void test_counters_of_an_agent(void **state)
 {
     for (unsigned i = 0; i < 2; i++) {
-        json_t *status = json_pack("{s:{s:s}, s:{s:s, s:i, s:i}, s:[{s:s, s:i, s:i}, {s:i}]}",
-            "self", "name", "n1", "hub", "name", "hub-1", "rxBytes", (int)i * 10, "txBytes",
-            (int)i * 20, "peers", "name", "n2", "rxBytes", (int)i * 30, "txBytes", (int)i * 40,
-            "name", 7);
+        json_t *status =
+            json_pack("{s:{s:s}, s:{s:s, s:i, s:i}, s:[{s:s, s:i, s:i}, {s:i}]}", "self", "name",
+                "n1", "hub", "name", "hub-1", "rxBytes", (int)i * 10, "txBytes", (int)i * 20,
+                "peers", "name", "n2", "rxBytes", (int)i * 30, "txBytes", (int)i * 40, "name", 7);
 
         assert_non_null(status);
         top_rates_take_status(&rates, status, (1 + i) * S);

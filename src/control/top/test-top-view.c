@@ -186,18 +186,18 @@ static void test_filtering(void **state)
 /* The selected row is followed by its name, and when it is gone, the one in its place is. */
 static void test_another_model(void **state)
 {
-    json_t *json = json_loads(
-        "{\"nodes\":{\"nodes\":[{\"metadata\":{\"name\":\"a\"}},"
-        "{\"metadata\":{\"name\":\"gpu-2\"}},{\"metadata\":{\"name\":\"z\"}}]}}",
-        0, NULL);
+    json_t *json =
+        json_loads("{\"nodes\":{\"nodes\":[{\"metadata\":{\"name\":\"a\"}},"
+                   "{\"metadata\":{\"name\":\"gpu-2\"}},{\"metadata\":{\"name\":\"z\"}}]}}",
+            0, NULL);
 
     hit("j");
     top_model_deinit(&model);
     sample_top_make(&model, json);
     top_view_follow(&view, &model);
     expect_shown("a >gpu-2 z");
-    assert_int_equal(json_array_remove(json_object_get(json_object_get(json, "nodes"), "nodes"), 1),
-        0);
+    assert_int_equal(
+        json_array_remove(json_object_get(json_object_get(json, "nodes"), "nodes"), 1), 0);
     top_model_deinit(&model);
     sample_top_make(&model, json);
     expect_shown("a >z");

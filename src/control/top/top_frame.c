@@ -346,10 +346,11 @@ static void add_foot(struct frame *f)
     else if (v->is_help || v->is_detail)
         (void)snprintf(text, sizeof(text), "esc: back   up, down: scroll");
     else if (v->filter[0] != '\0')
-        (void)snprintf(text, sizeof(text), "only rows with \"%s\"   esc: all rows   ?: help   q: end", v->filter);
+        (void)snprintf(text, sizeof(text),
+            "only rows with \"%s\"   esc: all rows   ?: help   q: end", v->filter);
     else
         (void)snprintf(text, sizeof(text),
-            "up, down   tab: pane   enter: all about it   s: sort   /: filter   ?: help   q: end");
+            "up, down  tab: pane  enter: all about it  s: sort  /: filter  ?: help  q: end");
     add_line(f, NULL, text);
 }
 
@@ -366,9 +367,10 @@ static const char help[] =
     "nodes tell it each minute, or each quarter of one where a job runs, so it may\n"
     "take two minutes until they are there. An agent's are of the last moment.\n"
     "\n"
-    "LOSS A>B is the share of what A sends that does not arrive at B. RTT is that\n"
-    "of the probes, or the agent's own. USUAL is what a job moves in the middle of\n"
-    "its last hour. \"-\" is what is not known now: what is dead has no figure.\n";
+    "LOSS> is the share of what A sends that does not arrive at B, and LOSS< of\n"
+    "what B sends; RATE> and RATE< likewise. RTT is that of the probes, or the\n"
+    "agent's own. USUAL is what a job moves in the middle of its last hour. \"-\" is\n"
+    "what is not known now: what is dead has no figure.\n";
 
 /* Each column of the selected row, and all that is to be said of it. */
 static void add_detail(struct frame *f, const struct pane *p)
@@ -430,11 +432,9 @@ static void add_panes(struct frame *f)
 {
     size_t left = f->v->n_lines - FOOT_LINES - f->n;
     struct pane p = open_pane(f->m, f->v, f->v->pane, f->v->n_columns);
-    const char *note =
-        p.n > 0 ? f->m->panes[p.id].items[p.shown[p.selected]].note : "";
-    size_t n_notes = left >= NOTE_LINES_OF
-                         ? least(count_lines(note, f->v->n_columns - 2), NOTE_LINES)
-                         : 0;
+    const char *note = p.n > 0 ? f->m->panes[p.id].items[p.shown[p.selected]].note : "";
+    size_t n_notes =
+        left >= NOTE_LINES_OF ? least(count_lines(note, f->v->n_columns - 2), NOTE_LINES) : 0;
     size_t heights[TOP_PANE_N];
     size_t others;
     size_t own;

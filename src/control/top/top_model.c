@@ -21,8 +21,8 @@ const struct top_pane_kind top_panes[TOP_PANE_N] = {
     [TOP_PAIRS] = {.name = "PAIRS",
         .key = 'p',
         .empty = "nobody says anything of a pair",
-        .columns = {{"PAIR (A--B)"}, {"PATH"}, {"RTT", true}, {"LOSS A>B", true},
-            {"LOSS B>A", true}, {"RATE A>B", true}, {"RATE B>A", true}, {"SINCE", true}, {"WHY"}},
+        .columns = {{"PAIR A--B"}, {"PATH"}, {"RTT", true}, {"LOSS>", true}, {"LOSS<", true},
+            {"RATE>", true}, {"RATE<", true}, {"SINCE", true}, {"WHY"}},
         .n_columns = 9},
     [TOP_JOBS] = {.name = "JOBS",
         .key = 'J',
@@ -192,8 +192,8 @@ static void add_text(struct row_maker *k, const char *text)
     k->row.cells[k->n_cells++] = top_plain(text);
 }
 
-static void add_figure(struct row_maker *k, double v,
-    const char *(*format)(double v, char buf[static TOP_CELL_MAX]))
+static void add_figure(
+    struct row_maker *k, double v, const char *(*format)(double v, char buf[static TOP_CELL_MAX]))
 {
     char buf[TOP_CELL_MAX];
 
@@ -286,8 +286,8 @@ static void add_findings(struct top_model *m, const json_t *findings)
         char key[TOP_KEY_MAX];
         struct row_maker k;
 
-        (void)snprintf(key, sizeof(key), "%s %s", text_of(f, "code", "?"),
-            text_of(f, "subject", "?"));
+        (void)snprintf(
+            key, sizeof(key), "%s %s", text_of(f, "code", "?"), text_of(f, "subject", "?"));
         k = begin_row(m, key);
         add_text(&k, text_of(f, "severity", "?"));
         add_text(&k, text_of(f, "code", "?"));
@@ -592,8 +592,8 @@ static void add_peer_node(struct top_model *m, const struct top_answers *a, cons
     char span[TOP_CELL_MAX];
     char state[40];
 
-    (void)snprintf(state, sizeof(state), "silent %s",
-        top_format_span(number_of(peer, "silentSeconds"), span));
+    (void)snprintf(
+        state, sizeof(state), "silent %s", top_format_span(number_of(peer, "silentSeconds"), span));
     add_text(&k, name);
     add_text(&k, is_there                                                  ? "up"
                  : json_is_integer(json_object_get(peer, "silentSeconds")) ? state
@@ -637,8 +637,8 @@ static void make_of_agent(struct top_model *m, const struct top_answers *a)
     add_text(&k, name);
     add_text(&k, "this node");
     m->n_up++;
-    end_node(&k, a, findings, name, true, number_of(self, "cpuPercent"),
-        text_of(self, "address4", ""));
+    end_node(
+        &k, a, findings, name, true, number_of(self, "cpuPercent"), text_of(self, "address4", ""));
     if (json_is_object(hub)) {
         bool is_there = json_is_true(json_object_get(hub, "reachable"));
 

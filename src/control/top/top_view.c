@@ -38,7 +38,7 @@ static int find_sequence(const struct top_keys *k)
 {
     for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++)
         if (strlen(sequences[i].bytes) == k->n - 1 &&
-            memcmp(sequences[i].bytes, k->bytes + 1, k->n - 1) == 0)
+            strncmp(sequences[i].bytes, k->bytes + 1, k->n - 1) == 0)
             return sequences[i].key;
     return TOP_KEY_NONE;
 }
@@ -182,8 +182,8 @@ static void select_row(
     if (n == 0)
         return;
     place->index = index < n ? index : n - 1;
-    (void)snprintf(place->key, sizeof(place->key), "%s",
-        m->panes[v->pane].items[shown[place->index]].key);
+    (void)snprintf(
+        place->key, sizeof(place->key), "%s", m->panes[v->pane].items[shown[place->index]].key);
 }
 
 void top_view_follow(struct top_view *v, const struct top_model *m)

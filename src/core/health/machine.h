@@ -79,8 +79,8 @@ struct machine_watch {
 /** machine_watch_take() - a new sample. */
 void machine_watch_take(struct machine_watch *w, const struct machine_sample *sample);
 
-/** machine_cpu_percent() - how much of the cores' time was used between the two samples, 0 to 100; -1:
- * not known. @w may be NULL. */
+/** machine_cpu_percent() - how much of the cores' time was used between the two samples, 0 to 100;
+ * -1: not known. @w may be NULL. */
 int machine_cpu_percent(const struct machine_watch *w);
 
 /** machine_find() - add to @set what is found of the machine of node @name, by the clock @at; the

@@ -240,8 +240,8 @@ static void set_path_state(const struct pair_facts *f, struct pair_verdict *ret)
                 : "neither of the two has an agent that says how it is");
     for (unsigned i = 0; ret->why[0] == '\0' && i < 2; i++)
         if (path_state_of(&f->ends[i]) == ret->state && f->ends[i].said->why)
-            (void)snprintf(ret->why, EDGE_WHY_MAX, "%.63s: %.*s", name_of(f, i),
-                EDGE_SAID_WHY_MAX, f->ends[i].said->why);
+            (void)snprintf(ret->why, EDGE_WHY_MAX, "%.63s: %.*s", name_of(f, i), EDGE_SAID_WHY_MAX,
+                f->ends[i].said->why);
 }
 
 typedef void (*say_fn)(const struct pair_facts *f, unsigned i, char *ret);
@@ -290,8 +290,7 @@ int64_t pair_since(const struct pair_facts *f, enum edge_state state, int64_t at
             since = earlier_of(since, end->said->fell_at);
         else if (state == EDGE_STATE_UNREACHED && is_unreached(f, i))
             since = earlier_of(since, end->probed_at > 1 ? end->probed_at : 0);
-        else if (state >= EDGE_STATE_NONE && state < EDGE_STATE_IDLE &&
-                 path_state_of(end) == state)
+        else if (state >= EDGE_STATE_NONE && state < EDGE_STATE_IDLE && path_state_of(end) == state)
             since = earlier_of(since, end->said->path_at);
     }
     return since;

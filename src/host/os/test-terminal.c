@@ -45,6 +45,8 @@ static bool is_cooked(int fd)
            (now.c_iflag & IXON) != 0;
 }
 
+static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS};
+
 /* In the child, whose terminal it is: draws a line, and takes signals until one ends it. */
 static void show_and_end(void)
 {
@@ -52,8 +54,11 @@ static void show_and_end(void)
     struct err e = ERR_NULL;
     unsigned columns;
     unsigned lines;
-    int signal = 0;
+    int end = 0;
 
+    /* cmocka handles these. */
+    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+        (void)signal(faults[i], SIG_DFL);
     if (!terminal_is_there() || terminal_open(&t, &e) != 0)
         _exit(1);
     terminal_size(&columns, &lines);
@@ -64,7 +69,7 @@ static void show_and_end(void)
 
         if (poll(&ready, 1, -1) != 1)
             continue;
-        switch (terminal_signal(&t, &signal)) {
+        switch (terminal_signal(&t, &end)) {
         case TERMINAL_EVENT_NONE:
             break;
         case TERMINAL_EVENT_REDRAW:
@@ -73,14 +78,14 @@ static void show_and_end(void)
         case TERMINAL_EVENT_END:
             terminal_close(&t);
             terminal_close(&t);
-            (void)raise(signal);
+            (void)raise(end);
             _exit(3);
         }
     }
 }
 
-/* A process that has a terminal open, and the leader of its session, with whose end the kernel would
- * set the terminal back by itself. */
+/* A process that has a terminal open, and the leader of its session, with whose end the kernel
+ * would set the terminal back by itself. */
 struct shown {
     int fd;       /* the terminal's other end */
     int statuses; /* each time that the process has stopped or ended, as waitpid() says it */

@@ -654,8 +654,7 @@ static void add_health(json_t *json, const struct job *job, nsec_t now)
     if (job_health_rate(job->health, now, &bytes, &usual)) {
         (void)json_object_set_new(json, "bytesPerSecond", json_integer((json_int_t)bytes));
         if (usual > 0)
-            (void)json_object_set_new(
-                json, "usualBytesPerSecond", json_integer((json_int_t)usual));
+            (void)json_object_set_new(json, "usualBytesPerSecond", json_integer((json_int_t)usual));
     }
 }
 

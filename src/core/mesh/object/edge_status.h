@@ -43,8 +43,8 @@ struct edge_said {
     int64_t handshake_at; /* time of the last handshake, s since 1970; 0: there was none */
     int64_t fell_at;      /* when its direct path was lost, s since 1970; 0: it was not lost, or is
                              direct again */
-    int64_t path_at;      /* since when @path is what it is, by the hub's clock, s since 1970; 0: not
-                             known */
+    int64_t path_at;      /* since when @path is what it is, by the hub's clock, s since 1970; 0:
+                             not known */
     char *error;          /* owns; why the agent cannot apply this edge; NULL: it can */
     char *why;            /* owns; why @path is no better one, a clause; NULL: not reported */
     struct endpoint endpoint; /* where the agent sends to; none: not reported */

@@ -284,6 +284,31 @@ static void test_what_has_room(void **state)
     edge_parts_deinit(&p);
 }
 
+/* Why a path is no better one is shown and not kept; since when it is there, the other way round.
+ */
+static void test_what_is_kept(void **state)
+{
+    struct err e = ERR_NULL;
+    struct edge_parts p;
+    json_t *shown;
+    json_t *kept;
+
+    assert_int_equal(decode(&p, EDGE_OWNER_AGENT,
+                         "{\"b\":{\"path\":\"relay\",\"pathSince\":7,\"why\":\"its NAT\"}}", &e),
+        0);
+    assert_int_equal(p.items[0]->said.path_at, 7);
+    shown = edge_part_encode(p.items[0], EDGE_OWNER_AGENT, AT);
+    assert_string_equal(json_string_value(json_object_get(shown, "why")), "its NAT");
+    assert_null(json_object_get(shown, "pathSince"));
+    kept = edge_parts_encode(&p, SIZE_MAX, AT);
+    assert_null(json_object_get(json_object_get(kept, "b"), "why"));
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(kept, "b"), "pathSince")), 7);
+    json_decref(shown);
+    json_decref(kept);
+    edge_parts_deinit(&p);
+}
+
 /* Each of these is trouble, and goes before what is none. */
 static void test_what_is_trouble(void **state)
 {
@@ -384,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_parts_come_back),
         cmocka_unit_test(test_what_is_gone_or_not_known),
         cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_what_is_kept),
         cmocka_unit_test(test_what_is_trouble),
         cmocka_unit_test(test_ages_go_on),
         cmocka_unit_test(test_ages_beyond_the_clock),

@@ -118,7 +118,7 @@ class Writer:
 
 
 def test_policy(enforcing: Enforcing, cluster: Cluster, namespace: str) -> None:
-    """An account writes the part of its kind, of the host that its pod is on, in that host's edges."""
+    """An account writes the part of its kind, of its pod's host, in edges of that host."""
     give_roles(cluster, namespace)
     for a, b in (("n1", "n2"), ("n2", "n3")):
         cluster.must("apply", "-n", namespace, "-f", "-", stdin={
@@ -141,7 +141,8 @@ def test_policy(enforcing: Enforcing, cluster: Cluster, namespace: str) -> None:
         (agent, EDGE, "probe/n1", "may write parts agent/NAME alone, and not probe/n1"),
         (probe, EDGE, "agent/n1", "may write parts probe/NAME alone, and not agent/n1"),
         (agent, EDGE, "hub", "may write parts agent/NAME alone, and not hub"),
-        (agent, EDGE, "agent/n2", "a pod on n1 may write the part agent/n1 alone, and not agent/n2"),
+        (agent, EDGE, "agent/n2",
+         "a pod on n1 may write the part agent/n1 alone, and not agent/n2"),
         (agent, "default.n2--n3", "agent/n1", "n1 is no end of the edge default.n2--n3"),
     ]
     for who, edge, name, words in refused:

@@ -132,10 +132,11 @@ def test_policy(enforcing: Enforcing, cluster: Cluster, namespace: str) -> None:
 
     agent, probe = writer("weft-agent", "n1"), writer("weft-probe", "n1")
     admin = Writer(enforcing, namespace, "admin", ["system:masters"])
-    # The plug-in reads its policies when it has begun.
-    wait_for(lambda: agent.write_part(EDGE, "probe/n1")[0] == 403, 60, "the policy to hold")
-    assert agent.write_part(EDGE, "agent/n1") == (200, "")
-    assert probe.write_part(EDGE, "probe/n1") == (200, "")
+    # Roles and policies are read by the servers a moment after they were made.
+    wait_for(lambda: agent.write_part(EDGE, "agent/n1") == (200, ""), 30, "the agent's Role")
+    wait_for(lambda: probe.write_part(EDGE, "probe/n1") == (200, ""), 30, "the probe's Role")
+    wait_for(lambda: "may write parts" in agent.write_part(EDGE, "probe/n1")[1], 60,
+             "the policy to hold")
     assert admin.write(EDGE, "agent/n2", {"agent/n2": part("lan")}) == (200, "")
     refused = [
         (agent, EDGE, "probe/n1", "may write parts agent/NAME alone, and not probe/n1"),

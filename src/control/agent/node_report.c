@@ -151,10 +151,11 @@ static json_t *encode_edge(const void *edge, const void *ctx)
 
     if (t->lacks_rate)
         (void)snprintf(lacks, sizeof(lacks), "its rate is not kept: %s", facts->rates_why);
-    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
-        "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
-        "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
-        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "endpoint",
+    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path",
+        path_kind_names[t->kind], "handshakeAgeSeconds",
+        t->handshake == 0 ? json_null() : json_integer((json_int_t)age), "alarm",
+        t->is_alarm ? json_true() : NULL, "relayIsBetter", t->is_relay_better ? json_true() : NULL,
+        "lossIn", edge_loss_encode(&t->loss), "endpoint",
         endpoint_is_none(&t->endpoint) ? NULL : endpoint_format(&t->endpoint, endpoint),
         "publicKey", x25519_public_is_none(&t->key) ? NULL : x25519_public_format(&t->key, key),
         "error", error);
@@ -297,15 +298,13 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
 /* ---- its parts of edges ---------------------------------------------------------------------- */
 
 /* What was applied holds for all edges, and each shows it. */
-static json_t *encode_part(
-    const struct reported_edge *edge, const struct node_report_facts *facts)
+static json_t *encode_part(const struct reported_edge *edge, const struct node_report_facts *facts)
 {
     json_t *part = encode_edge(edge, facts);
     json_t *applied = encode_applied(facts);
 
     (void)json_object_set_new(applied, "engine",
-        json_string(
-            facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine]));
+        json_string(facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine]));
     (void)json_object_set_new(part, "applied", applied);
     return part;
 }

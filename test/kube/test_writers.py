@@ -89,7 +89,7 @@ def test_what_the_accounts_may_do(cluster: Cluster, namespace: str) -> None:
 def fixture_enforcing(cluster: Cluster) -> Iterator[Enforcing]:
     if cluster.variant != "modern":
         pytest.skip("Kubernetes 1.20 has no ValidatingAdmissionPolicy")
-    made = Enforcing(cluster, load(COMPONENTS / "edge-policy/policy.yaml"))
+    made = Enforcing(cluster, load(FOLDER / "edge-policy.yaml"))
     try:
         made.wait_ready()
         yield made
@@ -250,7 +250,8 @@ def test_each_writes_its_own_part(written: Written) -> None:
     wait_for(lambda: written.part("agent/n1").get("path") == "direct", 60, "n1 to say its path")
     wait_for(lambda: written.part("probe/n1").get("tunnel") == "reached", 60, "n1 to reach n2")
     assert written.part("agent/n1")["applied"]["engine"] == "userspace"
-    wait_for(lambda: written.condition("Stale") == ("False", ""), 30, "nothing to be old")
+    written.cluster.must("wait", "--for=condition=Stale=false", "--timeout=30s", "-n",
+                         written.namespace, f"meshedge.weft.dev/{EDGE}")
     wait_for(lambda: written.part("hub").get("state") == "direct", 30, "the hub's own part")
 
     # What has changed is written, with another time; and each part stays its writer's.

@@ -8,7 +8,7 @@
  * field; when a writer stops, the hub writes its part again, with what it hears.
  *
  * Theory of operation. Nobody has to be believed that a part is its writer's. Where the API server
- * has a policy for that (deploy/kubernetes/components/edge-policy), it has refused all others. The
+ * has a policy for that (deploy/kubernetes/edge-policy.yaml), it has refused all others. The
  * hub checks besides, as where there is none. A part is set aside, which means that the hub writes
  * it as if there were no such writer, and says so,
  *

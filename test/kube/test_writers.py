@@ -30,6 +30,7 @@ from .cluster import SERVER_AWAY, Cluster
 from .manifests import FOLDER, load
 from .policies import Enforcing
 from .test_agents import fixture_socket, reach_api  # noqa: F401
+from .test_resources import Hub, fixture_live, until  # noqa: F401
 
 TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
 EDGE = "default.n1--n2"
@@ -163,6 +164,47 @@ def test_policy(enforcing: Enforcing, cluster: Cluster, namespace: str) -> None:
     assert (code, "names no host" in said) == (403, True), said
     # Nobody else is meant: what others may do their Roles say.
     assert admin.write(EDGE, "weft-hub-status", {"hub": {"state": "lan"}}) == (200, "")
+
+
+# ---- the hub -------------------------------------------------------------------------------------
+
+def test_what_the_hub_leaves_alone(live: Hub) -> None:
+    """A part that its writer writes stays, though the hub hears nothing of it; another one does not
+    count, and one that is old is taken away."""
+    name = "default.gpu-1--gpu-2"
+    path = f"/apis/weft.dev/v1alpha1/namespaces/{live.namespace}/meshedges/{name}/status"
+
+    def write(manager: str, status: dict) -> None:
+        live.cluster.patch(f"{path}?force=true&fieldManager={manager.replace('/', '%2F')}",
+                           body(name, status))
+
+    def shown(key: str) -> dict:
+        return live.get("meshedges", name).get("status", {}).get(key, {})
+
+    def stale() -> tuple[str, str]:
+        return next(((one["status"], one.get("message", "")) for one in shown("conditions") or []
+                     if one["type"] == "Stale"), ("", ""))
+
+    live.must("apply", "-f", "-", stdin={
+        "apiVersion": "weft.dev/v1alpha1", "kind": "MeshEdge", "metadata": {"name": name},
+        "spec": {"nodes": ["gpu-1", "gpu-2"]}})
+    until(lambda: stale() == ("False", ""), "no condition")
+    write("agent/gpu-1", {"agent/gpu-1": part("lan")})
+    write("agent/gpu-2", {"agent/gpu-2": part("lan") | {"observedAt": "2026-01-01T00:00:00Z"}})
+    until(lambda: not shown("agent/gpu-2"), "what is old stays")
+    # Something else is written of the edge, and the part is left alone all the same.
+    live.run("edge", "set", "gpu-1", "gpu-2", "--path", "off")
+    until(lambda: shown("hub").get("state") == "off", "the hub's part is old")
+    assert shown("agent/gpu-1")["path"] == "lan"
+    assert shown("agent/gpu-1")["everySeconds"] == 300
+    assert stale() == ("False", "")
+    # Of somebody else, and of a node that is no end.
+    write("mallory", {"probe/gpu-1": {"tunnel": "reached"} | part("lan")})
+    write("agent/gpu-9", {"agent/gpu-9": part("lan")})
+    for words in ('"mallory" has written it', "its node is no end of the edge"):
+        until(lambda words=words: any(reason == "SetAside" and words in text
+                                      for _, reason, text in live.events()), words)
+    until(lambda: not shown("agent/gpu-9"), "the part of no end stays")
 
 
 # ---- the programs --------------------------------------------------------------------------------

@@ -57,7 +57,9 @@ class Front(ThreadingHTTPServer):
         for item in made:
             item["metadata"] |= {"uid": item["metadata"]["name"], "resourceVersion": "1",
                                  "generation": 1}
-            constraints = item["spec"].get("matchConstraints", {})
+                           item["spec"]["matchConstraints"] = {
+                    "matchPolicy": "Equivalent", "objectSelector": {},
+                    "namespaceSelector": {}} | constraints = item["spec"].get("matchConstraints", {})
             for rule in constraints.get("resourceRules", []):
                 rule.setdefault("scope", "*")
             if constraints:

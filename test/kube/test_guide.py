@@ -48,7 +48,8 @@ ELSEWHERE = [
      r'"apply", "--validate=false", "-f", CRDS'),
     (r"kubectl apply -f deploy/kubernetes/edge-policy\.yaml", "test/kube/test_writers.py",
      r'load\(FOLDER / "edge-policy.yaml"\)'),
-    (r"weft agent --edges-to 'kubernetes:\?.*'", "test/kube/test_writers.py", r'"--edges-to", url\('),
+    (r"weft agent --edges-to 'kubernetes:\?.*'", "test/kube/test_writers.py",
+     r'"--edges-to", url\('),
     (r"kubectl wait --for=condition=Stale=false .*", "test/kube/test_writers.py",
      r'"wait", "--for=condition=Stale=false"'),
 ]

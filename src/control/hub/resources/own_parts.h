@@ -100,7 +100,7 @@ const char *own_part_explain(const struct own_part *p, char buf[static OWN_PART_
 
 /**
  * own_parts_stale() - the condition "Stale"
- * @silent:	{"PART": when the hub heard its writer last, s since 1970}, of writers that are silent
+ * @silent:	{"PART": s since 1970}: when each writer that is silent was heard last
  *
  * Return: a new reference, NULL: no memory.
  */

@@ -514,8 +514,7 @@ static void tell_cluster(struct probe *p, nsec_t now)
     edges = list_edges(p, &n, now);
     parts = edges ? json_object() : NULL;
     for (size_t i = 0; parts && i < n; i++)
-        (void)json_object_set_new(
-            parts, edges[i].head.peer, edge_probed_encode(&edges[i].probed));
+        (void)json_object_set_new(parts, edges[i].head.peer, edge_probed_encode(&edges[i].probed));
     if (parts)
         cluster_writer_tell(
             p->edge_parts, parts, json_deep_copy(p->asked_for), p->monitor.n + 1, now);

@@ -18,7 +18,7 @@ FOLDER = ROOT / "deploy/kubernetes"
 OVERLAYS = sorted(path.name for path in (FOLDER / "overlays").iterdir())
 UNDERSTOOD = {"apiVersion", "kind", "resources", "namespace", "images", "patches"}
 IN_COMPONENTS = {"apiVersion", "kind", "resources", "patches"}
-CLUSTER_SCOPED = {"Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+CLUSTER_SCOPED = {"Namespace"}
 
 
 def identity(item: dict) -> tuple[str, str]:

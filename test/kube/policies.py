@@ -15,6 +15,7 @@ name, groups and claims in headers.
 
 from __future__ import annotations
 
+import copy
 import http.client
 import json
 import ssl
@@ -51,9 +52,20 @@ class Front(ThreadingHTTPServer):
         self.cluster, self.policies, self.has_ended = cluster, policies, threading.Event()
 
     def items(self, kind: str) -> list[dict]:
-        return [item | {"metadata": item["metadata"] | {
-            "uid": item["metadata"]["name"], "resourceVersion": "1", "generation": 1}}
-            for item in self.policies if item["kind"] == kind]
+        """With what an API server fills in."""
+        made = copy.deepcopy([item for item in self.policies if item["kind"] == kind])
+        for item in made:
+            item["metadata"] |= {"uid": item["metadata"]["name"], "resourceVersion": "1",
+                                 "generation": 1}
+                           item["spec"]["matchConstraints"] = {
+                    "matchPolicy": "Equivalent", "objectSelector": {},
+                    "namespaceSelector": {}} | constraints = item["spec"].get("matchConstraints", {})
+            for rule in constraints.get("resourceRules", []):
+                rule.setdefault("scope", "*")
+            if constraints:
+                item["spec"]["matchConstraints"] = {"matchPolicy": "Equivalent", "objectSelector": {},
+                                                    "namespaceSelector": {}} | constraints
+        return made
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -94,6 +106,8 @@ class Handler(BaseHTTPRequestHandler):
         core = http.client.HTTPSConnection("127.0.0.1", cluster.port, context=trusting())
         headers = {name: value for name, value in self.headers.items()
                    if name.lower() not in ("host", "connection", "accept-encoding")}
+        # Nobody sends a token without TLS.
+        headers["Authorization"] = "Bearer admintoken"
         core.request(self.command, self.path, body, headers)
         got = core.getresponse()
         self.send_response(got.status)
@@ -107,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
-        except OSError:
+        except (OSError, http.client.HTTPException):
             self.close_connection = True
         finally:
             core.close()

@@ -30,6 +30,7 @@ from .cluster import SERVER_AWAY, Cluster
 from .manifests import FOLDER, load
 from .policies import Enforcing
 from .test_agents import fixture_socket, reach_api  # noqa: F401
+from .test_resources import Hub, fixture_live, until  # noqa: F401
 
 TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
 EDGE = "default.n1--n2"
@@ -89,7 +90,7 @@ def test_what_the_accounts_may_do(cluster: Cluster, namespace: str) -> None:
 def fixture_enforcing(cluster: Cluster) -> Iterator[Enforcing]:
     if cluster.variant != "modern":
         pytest.skip("Kubernetes 1.20 has no ValidatingAdmissionPolicy")
-    made = Enforcing(cluster, load(COMPONENTS / "edge-policy/policy.yaml"))
+    made = Enforcing(cluster, load(FOLDER / "edge-policy.yaml"))
     try:
         made.wait_ready()
         yield made
@@ -118,7 +119,7 @@ class Writer:
 
 
 def test_policy(enforcing: Enforcing, cluster: Cluster, namespace: str) -> None:
-    """An account writes the part of its kind, of the host that its pod is on, in that host's edges."""
+    """An account writes the part of its kind, of its pod's host, in edges of that host."""
     give_roles(cluster, namespace)
     for a, b in (("n1", "n2"), ("n2", "n3")):
         cluster.must("apply", "-n", namespace, "-f", "-", stdin={
@@ -132,32 +133,78 @@ def test_policy(enforcing: Enforcing, cluster: Cluster, namespace: str) -> None:
 
     agent, probe = writer("weft-agent", "n1"), writer("weft-probe", "n1")
     admin = Writer(enforcing, namespace, "admin", ["system:masters"])
-    # The plug-in reads its policies when it has begun.
-    wait_for(lambda: agent.write_part(EDGE, "probe/n1")[0] == 403, 60, "the policy to hold")
-    assert agent.write_part(EDGE, "agent/n1") == (200, "")
-    assert probe.write_part(EDGE, "probe/n1") == (200, "")
+    # Roles and policies are read by the servers a moment after they were made.
+    for who, name in ((agent, "agent/n1"), (probe, "probe/n1")):
+        until = time.monotonic() + 10
+        while (said := who.write_part(EDGE, name)) != (200, ""):
+            assert time.monotonic() < until, said
+    wait_for(lambda: "may write parts" in agent.write_part(EDGE, "probe/n1")[1], 60,
+             "the policy to hold")
     assert admin.write(EDGE, "agent/n2", {"agent/n2": part("lan")}) == (200, "")
     refused = [
         (agent, EDGE, "probe/n1", "may write parts agent/NAME alone, and not probe/n1"),
         (probe, EDGE, "agent/n1", "may write parts probe/NAME alone, and not agent/n1"),
         (agent, EDGE, "hub", "may write parts agent/NAME alone, and not hub"),
-        (agent, EDGE, "agent/n2", "a pod on n1 may write the part agent/n1 alone, and not agent/n2"),
+        (agent, EDGE, "agent/n2",
+         "a pod on n1 may write the part agent/n1 alone, and not agent/n2"),
         (agent, "default.n2--n3", "agent/n1", "n1 is no end of the edge default.n2--n3"),
     ]
     for who, edge, name, words in refused:
-        code, said = who.write_part(edge, name)
-        assert (code, words in said) == (403, True), said
+        # Another path: what changes nothing is no write.
+        code, said = who.write(edge, name, {name: part("relay")})
+        assert (code, words in said) == (403, True), (name, said)
     # To take another one's part away is to write it, and so it is under another manager's name.
     code, said = agent.write(EDGE, "agent/n2", {})
     assert (code, "and not agent/n2" in said) == (403, True), said
-    code, said = agent.write(EDGE, "agent/n1", {"agent/n1": part("lan"), "agent/n2": part("lan")})
+    code, said = agent.write(EDGE, "agent/n1", {"agent/n1": part("lan"), "agent/n2": part("relay")})
     assert (code, "and not agent/n2" in said) == (403, True), said
     # A node is called as its host, without the domain; a token that names no host is no pod's.
     assert writer("weft-agent", "n1.example.org").write_part(EDGE, "agent/n1") == (200, "")
-    code, said = writer("weft-agent", None).write_part(EDGE, "agent/n1")
+    code, said = writer("weft-agent", None).write(EDGE, "agent/n1", {"agent/n1": part("relay")})
     assert (code, "names no host" in said) == (403, True), said
     # Nobody else is meant: what others may do their Roles say.
     assert admin.write(EDGE, "weft-hub-status", {"hub": {"state": "lan"}}) == (200, "")
+
+
+# ---- the hub -------------------------------------------------------------------------------------
+
+def test_what_the_hub_leaves_alone(live: Hub) -> None:
+    """A part that its writer writes stays, though the hub hears nothing of it; another one does not
+    count, and one that is old is taken away."""
+    name = "default.gpu-1--gpu-2"
+    path = f"/apis/weft.dev/v1alpha1/namespaces/{live.namespace}/meshedges/{name}/status"
+
+    def write(manager: str, status: dict) -> None:
+        live.cluster.patch(f"{path}?force=true&fieldManager={manager.replace('/', '%2F')}",
+                           body(name, status))
+
+    def shown(key: str) -> dict:
+        return live.get("meshedges", name).get("status", {}).get(key, {})
+
+    def stale() -> tuple[str, str]:
+        return next(((one["status"], one.get("message", "")) for one in shown("conditions") or []
+                     if one["type"] == "Stale"), ("", ""))
+
+    live.must("apply", "-f", "-", stdin={
+        "apiVersion": "weft.dev/v1alpha1", "kind": "MeshEdge", "metadata": {"name": name},
+        "spec": {"nodes": ["gpu-1", "gpu-2"]}})
+    until(lambda: stale() == ("False", ""), "no condition")
+    write("agent/gpu-1", {"agent/gpu-1": part("lan")})
+    write("agent/gpu-2", {"agent/gpu-2": part("lan") | {"observedAt": "2026-01-01T00:00:00Z"}})
+    until(lambda: not shown("agent/gpu-2"), "what is old stays")
+    # Something else is written of the edge, and the part is left alone all the same.
+    live.run("edge", "set", "gpu-1", "gpu-2", "--path", "off")
+    until(lambda: shown("hub").get("state") == "off", "the hub's part is old")
+    assert shown("agent/gpu-1")["path"] == "lan"
+    assert shown("agent/gpu-1")["everySeconds"] == 300
+    assert stale() == ("False", "")
+    # Of somebody else, and of a node that is no end.
+    write("mallory", {"probe/gpu-1": {"tunnel": "reached"} | part("lan")})
+    write("agent/gpu-9", {"agent/gpu-9": part("lan")})
+    for words in ('"mallory" has written it', "its node is no end of the edge"):
+        until(lambda words=words: any(reason == "SetAside" and words in text
+                                      for _, reason, text in live.events()), words)
+    until(lambda: not shown("agent/gpu-9"), "the part of no end stays")
 
 
 # ---- the programs --------------------------------------------------------------------------------
@@ -242,11 +289,12 @@ def test_each_writes_its_own_part(written: Written) -> None:
     written.set_path("auto")
     for name in ("agent/n1", "agent/n2", "probe/n1"):
         wait_for(lambda name=name: written.is_own(name), 120, f"{name} to be its writer's")
-    wait_for(lambda: written.part("agent/n1").get("path") == "lan", 60, "n1 to say its path")
+    wait_for(lambda: written.part("agent/n1").get("path") == "direct", 60, "n1 to say its path")
     wait_for(lambda: written.part("probe/n1").get("tunnel") == "reached", 60, "n1 to reach n2")
     assert written.part("agent/n1")["applied"]["engine"] == "userspace"
-    wait_for(lambda: written.condition("Stale") == ("False", ""), 30, "nothing to be old")
-    wait_for(lambda: written.part("hub").get("state") == "lan", 30, "the hub's own part")
+    written.cluster.must("wait", "--for=condition=Stale=false", "--timeout=30s", "-n",
+                         written.namespace, f"meshedge.weft.dev/{EDGE}")
+    wait_for(lambda: written.part("hub").get("state") == "direct", 30, "the hub's own part")
 
     # What has changed is written, with another time; and each part stays its writer's.
     before = written.part("agent/n1")["observedAt"]

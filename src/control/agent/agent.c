@@ -454,9 +454,8 @@ static int open_edge_parts(struct agent *a, struct err *e)
         .node = a->state.snapshot.self,
         .owner = EDGE_OWNER_AGENT};
 
-    return a->config->edges_to
-               ? cluster_writer_new(&a->edge_parts, a->config->edges_to, &self, e)
-               : 0;
+    return a->config->edges_to ? cluster_writer_new(&a->edge_parts, a->config->edges_to, &self, e)
+                               : 0;
 }
 
 /* Does all that can fail, before anything of the machine is changed. */

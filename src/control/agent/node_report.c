@@ -415,15 +415,13 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
 /* ---- its parts of edges ---------------------------------------------------------------------- */
 
 /* What was applied holds for all edges, and each shows it. */
-static json_t *encode_part(
-    const struct reported_edge *edge, const struct node_report_facts *facts)
+static json_t *encode_part(const struct reported_edge *edge, const struct node_report_facts *facts)
 {
     json_t *part = encode_edge(edge, facts);
     json_t *applied = encode_applied(facts);
 
     (void)json_object_set_new(applied, "engine",
-        json_string(
-            facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine]));
+        json_string(facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine]));
     (void)json_object_set_new(part, "applied", applied);
     return part;
 }

@@ -100,7 +100,8 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
  * node_report_parts() - this node's part of each of its edges, as its MeshEdge shows it
  * @asked_for:	gives {"PEER": true}, of whom a MeshEdge says something
  *
- * Return: {"PEER": {...}}, a new reference as the other one; NULL, and the other one too: no memory.
+ * Return: {"PEER": {...}}, a new reference as the other one; NULL, and the other one too: no
+ * memory.
  */
 json_t *node_report_parts(const struct node_report_facts *facts, json_t **asked_for);
 

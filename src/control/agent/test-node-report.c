@@ -829,10 +829,10 @@ static void test_parts_of_edges(void **state)
     for (unsigned i = 0; i < 2; i++) {
         parts = node_report_parts(&w->facts, &asked_for);
         assert_int_equal(json_object_size(parts), 2);
-        expected = json_pack("{s:s, s:i, s:s, s:{s:i, s:s, s:s}}", "path", "direct",
-            "handshakeAgeSeconds", 10, "publicKey",
-            json_string_value(get(parts, "n3", "publicKey")), "applied", "revision", 40, "error",
-            "no tun", "engine", "userspace");
+        expected =
+            json_pack("{s:s, s:i, s:s, s:{s:i, s:s, s:s}}", "path", "direct", "handshakeAgeSeconds",
+                10, "publicKey", json_string_value(get(parts, "n3", "publicKey")), "applied",
+                "revision", 40, "error", "no tun", "engine", "userspace");
         assert_true(json_equal(json_object_get(parts, "n3"), expected));
         assert_true(json_is_true(get(parts, "n4", "alarm")));
         json_decref(expected);

@@ -265,7 +265,7 @@ extern const char *const finding_severity_names[];
         "The agent writes its own parts of MeshEdges, and the API server does not take them; the " \
         "hub writes them again once they are old.", \
         "The sentence holds the server's words: 403 is the account's Role or the policy " \
-        "(deploy/kubernetes/components), 409 somebody else who owns the fields.", \
+        "(deploy/kubernetes/edge-policy.yaml), 409 somebody else who owns the fields.", \
         "Take the Role of the agent's account away.") \
     X(SUBNET_UNREADY, "WEFT-ROUTE-001", NODE, WARNING, "subnet behind this node is not reached", \
         "This node was told to be the way to a subnet, and is not yet.", \

@@ -116,8 +116,8 @@ struct self_facts {
     const char *foreign;   /* its public key */
     const char *cluster;   /* why the cluster's API does not answer */
     int64_t cluster_s;     /* for how long */
-    const char *edges_unwritten; /* why its parts of edges are not written to a cluster */
-    int64_t edges_unwritten_s;   /* for how long */
+    const char *edges_unwritten;  /* why its parts of edges are not written to a cluster */
+    int64_t edges_unwritten_s;    /* for how long */
     const char *names_unwritten;  /* why the hosts file cannot be written */
     const char *names_unanswered; /* why DNS does not answer for names */
     int64_t keepalive_s;          /* hello to the hub this often; 0: never */

@@ -126,9 +126,9 @@ static void test_each_fault_of_the_machine(void **state)
     assert_string_equal(codes(&facts), "WEFT-KUBE-001 a");
     facts.cluster = NULL;
     assert_string_equal(codes(&facts), "WEFT-KUBE-002 a");
-    assert_string_equal(sentence(&facts),
-        "this node's parts of edges are not written to the cluster, for 7 s: the API server answers "
-        "403: no");
+    assert_string_equal(sentence(&facts), "this node's parts of edges are not written to the "
+                                          "cluster, for 7 s: the API server answers "
+                                          "403: no");
     facts = well(&peer);
     facts.names_unwritten = "it is read-only";
     assert_string_equal(codes(&facts), "WEFT-NAME-002 a");

@@ -157,8 +157,7 @@ static const struct cluster_part *find_next(
         if (due == NSEC_NEVER || (best && due > best_due))
             continue;
         if (best && due == best_due &&
-            (rank(p) > rank(best) ||
-                (rank(p) == rank(best) && p->written_at >= best->written_at)))
+            (rank(p) > rank(best) || (rank(p) == rank(best) && p->written_at >= best->written_at)))
             continue;
         best = p;
         best_due = due;
@@ -215,8 +214,7 @@ static void on_written(struct cluster_parts *cp, struct cluster_part *p, nsec_t 
     memcpy(p->written, p->hash, sizeof(p->written));
 }
 
-static void on_absent(
-    struct cluster_parts *cp, struct cluster_part *p, uint32_t random, nsec_t now)
+static void on_absent(struct cluster_parts *cp, struct cluster_part *p, uint32_t random, nsec_t now)
 {
     p->written[0] = '\0';
     p->is_contested = false;

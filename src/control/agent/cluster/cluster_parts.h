@@ -4,21 +4,21 @@
  *
  * An agent or a probe that writes its own parts of MeshEdges (cluster_writer.h) says from time to
  * time how all of them are now. A part is written when it says something new, and again each
- * everySeconds, so that readers see from observedAt that its writer runs. No figure that changes all
- * the time is a reason to write (kube_part.h).
+ * everySeconds, so that readers see from observedAt that its writer runs. No figure that changes
+ * all the time is a reason to write (kube_part.h).
  *
  * Theory of operation. An API server is one for all nodes, so the writers hold back by the size of
- * their network, without knowing of each other. All of them together make at most a hundred writes a
- * second: each has a pace of 20 ms for each member, 200 ms at least, since a member has two writers.
- * Half of that is for parts that are only repeated: one is repeated each five minutes, or later
- * where a writer has so many that their number times twice its pace is longer. With 142 nodes, all
- * pairs of which are shown, there are 10,000 edges and 40,000 parts: each is repeated each 13
- * minutes, which makes 50 writes a second, and when all change at once the last one is written after
- * 7 minutes.
+ * their network, without knowing of each other. All of them together make at most a hundred writes
+ * a second: each has a pace of 20 ms for each member, 200 ms at least, since a member has two
+ * writers. Half of that is for parts that are only repeated: one is repeated each five minutes, or
+ * later where a writer has so many that their number times twice its pace is longer. With 142
+ * nodes, all pairs of which are shown, there are 10,000 edges and 40,000 parts: each is repeated
+ * each 13 minutes, which makes 50 writes a second, and when all change at once the last one is
+ * written after 7 minutes.
  *
- * An edge that the API server does not have is tried again later and later: the hub shows some alone
- * where there are many. While the API server does not answer, or refuses everything, everything
- * waits.
+ * An edge that the API server does not have is tried again later and later: the hub shows some
+ * alone where there are many. While the API server does not answer, or refuses everything,
+ * everything waits.
  *
  * Pure: times and random numbers in, JSON out. Threads: one at a time.
  */
@@ -45,27 +45,28 @@
 #define CLUSTER_PARTS_GAP (5 * NSEC_PER_SEC)
 
 struct cluster_part {
-    struct keyed keyed;               /* the other end's name */
-    json_t *part;                     /* owns; as it is now; NULL: there is none any more */
-    char hash[KUBE_SPEC_HASH_MAX];    /* of it, without what alone is not worth a write */
-    char written[KUBE_SPEC_HASH_MAX]; /* of what was written last; "": nothing, as far as is known */
-    int64_t observed_at;              /* of what was written last, s since 1970 */
-    int64_t every_s;                  /* as it said then */
-    nsec_t written_at;                /* monotonic */
-    nsec_t retry_at;                  /* not before; monotonic */
-    unsigned n_absent;                /* tries in a row that have found no such edge */
-    bool is_asked_for;                /* a MeshEdge says something about it: it is there */
-    bool is_contested;                /* somebody else owns its fields */
-    bool is_seen;                     /* in what was told last */
+    struct keyed keyed;            /* the other end's name */
+    json_t *part;                  /* owns; as it is now; NULL: there is none any more */
+    char hash[KUBE_SPEC_HASH_MAX]; /* of it, without what alone is not worth a write */
+    char
+        written[KUBE_SPEC_HASH_MAX]; /* of what was written last; "": nothing, as far as is known */
+    int64_t observed_at;             /* of what was written last, s since 1970 */
+    int64_t every_s;                 /* as it said then */
+    nsec_t written_at;               /* monotonic */
+    nsec_t retry_at;                 /* not before; monotonic */
+    unsigned n_absent;               /* tries in a row that have found no such edge */
+    bool is_asked_for;               /* a MeshEdge says something about it: it is there */
+    bool is_contested;               /* somebody else owns its fields */
+    bool is_seen;                    /* in what was told last */
 };
 
 struct cluster_parts {
     char name[sizeof("agent/") + NAME_MAX_LEN]; /* of each part: "agent/gpu-1" */
     struct keys items;
-    size_t n_members;     /* of the network */
-    int64_t observed_at;  /* when they were as they are, s since 1970; 0: nothing was told yet */
-    nsec_t next_at;       /* no write before; monotonic */
-    unsigned n_failed;    /* writes in a row that the server has not answered or has refused */
+    size_t n_members;    /* of the network */
+    int64_t observed_at; /* when they were as they are, s since 1970; 0: nothing was told yet */
+    nsec_t next_at;      /* no write before; monotonic */
+    unsigned n_failed;   /* writes in a row that the server has not answered or has refused */
 };
 
 /** cluster_parts_init() - of the writer of that part; nothing was told yet. */

@@ -38,8 +38,8 @@ struct cluster_writer {
 
     /* The owner's. */
     nsec_t last_tell_at; /* monotonic; 0: never */
-    struct err fault;  /* code 0: none */
-    nsec_t fault_from; /* monotonic */
+    struct err fault;    /* code 0: none */
+    nsec_t fault_from;   /* monotonic */
 
     /* The thread's. */
     struct kube_client client;
@@ -199,8 +199,8 @@ bool cluster_writer_is_due(const struct cluster_writer *cw, size_t n, nsec_t now
            now - cw->last_tell_at >= nsec_max(TELL_EVERY, (nsec_t)n * TELL_EACH);
 }
 
-void cluster_writer_tell(struct cluster_writer *cw, json_t *parts, json_t *asked_for,
-    size_t n_members, nsec_t now)
+void cluster_writer_tell(
+    struct cluster_writer *cw, json_t *parts, json_t *asked_for, size_t n_members, nsec_t now)
 {
     struct telling *t = calloc(1, sizeof(*t));
 
@@ -210,10 +210,8 @@ void cluster_writer_tell(struct cluster_writer *cw, json_t *parts, json_t *asked
         json_decref(asked_for);
         return;
     }
-    *t = (struct telling){.parts = parts,
-        .asked_for = asked_for,
-        .n_members = n_members,
-        .wall_s = clock_wall_s()};
+    *t = (struct telling){
+        .parts = parts, .asked_for = asked_for, .n_members = n_members, .wall_s = clock_wall_s()};
     list_init(&t->link);
     /* While the server does not answer, what is told next is newer. */
     if (!worker_put(cw->worker, &t->link))

@@ -2,8 +2,8 @@
  * cluster_writer.h - writes this node's part of its edges to a cluster's API, as the only one who
  * may.
  *
- * For an agent or a probe whose pod has a ServiceAccount of its own (docs/KUBERNETES.md, "Agents and
- * probes that write their parts themselves"). The hub is told as ever; it leaves alone what is
+ * For an agent or a probe whose pod has a ServiceAccount of its own (docs/KUBERNETES.md, "Agents
+ * and probes that write their parts themselves"). The hub is told as ever; it leaves alone what is
  * written here (hub/resources/own_parts.h).
  *
  * Theory of operation. The owner says now and then how all parts are. A thread of its own writes
@@ -57,8 +57,8 @@ bool cluster_writer_is_due(const struct cluster_writer *cw, size_t n, nsec_t now
  * @asked_for:	as of cluster_parts_set(); taken
  * @n_members:	of the network
  */
-void cluster_writer_tell(struct cluster_writer *cw, json_t *parts, json_t *asked_for,
-    size_t n_members, nsec_t now);
+void cluster_writer_tell(
+    struct cluster_writer *cw, json_t *parts, json_t *asked_for, size_t n_members, nsec_t now);
 
 /**
  * cluster_writer_fault() - why parts are not written

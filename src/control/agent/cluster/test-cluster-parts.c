@@ -1,4 +1,5 @@
-/* test-cluster-parts.c - which part of an edge is written next, how often, and what holds it back. */
+/* test-cluster-parts.c - which part of an edge is written next, how often, and what holds it back.
+ */
 #include "agent/cluster/cluster_parts.h"
 
 #include <setjmp.h>
@@ -149,8 +150,8 @@ static void test_the_order(void **state)
     at += CLUSTER_PARTS_PACE_MIN;
     assert_string_equal(peer_at(&cp, at, CLUSTER_PARTS_WRITTEN), "c");
     at += 301 * SEC;
-    set(&cp, "{\"b\":{\"path\":\"lan\"},\"c\":{\"path\":\"relay\"},\"d\":{\"path\":\"lan\"}}",
-        NULL, WALL + 301);
+    set(&cp, "{\"b\":{\"path\":\"lan\"},\"c\":{\"path\":\"relay\"},\"d\":{\"path\":\"lan\"}}", NULL,
+        WALL + 301);
     assert_string_equal(peer_at(&cp, at, CLUSTER_PARTS_WRITTEN), "c");
     at += CLUSTER_PARTS_PACE_MIN;
     assert_string_equal(peer_at(&cp, at, CLUSTER_PARTS_WRITTEN), "d");
@@ -244,8 +245,7 @@ static void test_a_server_that_takes_nothing(void **state)
         assert_string_equal(peer_at(&cp, at - 1, CLUSTER_PARTS_FAILED), "");
     }
     assert_string_equal(peer_at(&cp, at, CLUSTER_PARTS_WRITTEN), "b");
-    assert_string_equal(
-        peer_at(&cp, at + CLUSTER_PARTS_PACE_MIN, CLUSTER_PARTS_WRITTEN), "c");
+    assert_string_equal(peer_at(&cp, at + CLUSTER_PARTS_PACE_MIN, CLUSTER_PARTS_WRITTEN), "c");
     cluster_parts_deinit(&cp);
 }
 

@@ -92,9 +92,8 @@ static void test_parts_are_written(void **state)
     tell("{\"n1\":{\"tunnel\":\"reached\"},\"n3\":{\"tunnel\":\"silent\"}}");
     assert_false(cluster_writer_is_due(w.cw, 2, clock_now()));
     canned_server_join(&w.server);
-    assert_string_equal(w.server.asked,
-        STATUS "n1--n2/status?fieldManager=probe%2Fn2|" STATUS
-               "n2--n3/status?fieldManager=probe%2Fn2|");
+    assert_string_equal(w.server.asked, STATUS "n1--n2/status?fieldManager=probe%2Fn2|" STATUS
+                                               "n2--n3/status?fieldManager=probe%2Fn2|");
     assert_non_null(strstr(w.server.got, "\"status\":{\"probe/n2\":{\"tunnel\":\"silent\","
                                          "\"observedAt\":\"20"));
     assert_non_null(strstr(w.server.got, "\"everySeconds\":300}}}"));
@@ -125,13 +124,13 @@ static void test_what_somebody_else_owns_is_said(void **state)
 
     begin(EDGE_OWNER_AGENT, answers, 2);
     tell("{\"n1\":{\"path\":\"lan\"},\"n3\":{\"path\":\"lan\"}}");
-    assert_string_equal(await_fault(), "somebody else owns that of the edge default.n1--n2: the API "
-                                       "server answers 409: conflict with \"kubectl\"");
+    assert_string_equal(await_fault(),
+        "somebody else owns that of the edge default.n1--n2: the API "
+        "server answers 409: conflict with \"kubectl\"");
     /* The other edge is written all the same, which does not make this one well. */
     canned_server_join(&w.server);
-    assert_string_equal(w.server.asked,
-        STATUS "n1--n2/status?fieldManager=agent%2Fn2|" STATUS
-               "n2--n3/status?fieldManager=agent%2Fn2|");
+    assert_string_equal(w.server.asked, STATUS "n1--n2/status?fieldManager=agent%2Fn2|" STATUS
+                                               "n2--n3/status?fieldManager=agent%2Fn2|");
     (void)await_fault();
     end();
 }

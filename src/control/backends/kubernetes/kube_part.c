@@ -50,8 +50,8 @@ void kube_part_says(char ret[static KUBE_PART_SAYS_MAX], const json_t *part)
     if (path)
         (void)snprintf(ret, KUBE_PART_SAYS_MAX, "%.16s", path);
     else if (tunnel)
-        (void)snprintf(ret, KUBE_PART_SAYS_MAX, "%.16s, UDP %.16s", tunnel,
-            underlay ? underlay : "unknown");
+        (void)snprintf(
+            ret, KUBE_PART_SAYS_MAX, "%.16s, UDP %.16s", tunnel, underlay ? underlay : "unknown");
 }
 
 /* ---- what is worth a write ------------------------------------------------------------------- */

@@ -124,8 +124,8 @@ static void test_what_is_worth_a_write(void **state)
     json_decref(part);
 }
 
-static void expect_applied(bool by_force, const char *const *answers, int expected_r,
-    const char *asked)
+static void expect_applied(
+    bool by_force, const char *const *answers, int expected_r, const char *asked)
 {
     json_t *status = parse("{\"agent/gpu-1\":{\"path\":\"lan\"}}");
     struct canned_server server;
@@ -140,16 +140,15 @@ static void expect_applied(bool by_force, const char *const *answers, int expect
     canned_server_join(&server);
     assert_string_equal(server.asked, asked);
     assert_non_null(strstr(server.got, "Content-Type: application/apply-patch+yaml\r\n"));
-    assert_non_null(strstr(server.got,
-        "{\"apiVersion\":\"weft.dev/v1alpha1\",\"kind\":\"MeshEdge\","
-        "\"metadata\":{\"name\":\"default.gpu-1--gpu-2\"},"
-        "\"status\":{\"agent/gpu-1\":{\"path\":\"lan\"}}}"));
+    assert_non_null(
+        strstr(server.got, "{\"apiVersion\":\"weft.dev/v1alpha1\",\"kind\":\"MeshEdge\","
+                           "\"metadata\":{\"name\":\"default.gpu-1--gpu-2\"},"
+                           "\"status\":{\"agent/gpu-1\":{\"path\":\"lan\"}}}"));
     kube_client_deinit(&c);
     json_decref(status);
 }
 
-#define STATUS                                                                                     \
-    "PATCH /apis/weft.dev/v1alpha1/namespaces/weft/meshedges/default.gpu-1--gpu-2/status"
+#define STATUS "PATCH /apis/weft.dev/v1alpha1/namespaces/weft/meshedges/default.gpu-1--gpu-2/status"
 
 static void test_apply(void **state)
 {

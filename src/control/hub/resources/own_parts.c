@@ -55,8 +55,7 @@ static void find_writer(struct own_part *p, const json_t *managed)
 
     (void)snprintf(field, sizeof(field), "f:%s", p->name);
     json_array_foreach((json_t *)managed, i, entry) {
-        const json_t *status =
-            json_object_get(json_object_get(entry, "fieldsV1"), "f:status");
+        const json_t *status = json_object_get(json_object_get(entry, "fieldsV1"), "f:status");
         const char *manager = json_string_value(json_object_get(entry, "manager"));
 
         if (!manager || !json_object_get(json_object_get(status, field), "f:" KUBE_PART_AT))

@@ -8,12 +8,12 @@
  * field; when a writer stops, the hub writes its part again, with what it hears.
  *
  * Theory of operation. Nobody has to be believed that a part is its writer's. Where the API server
- * has a policy for that (deploy/kubernetes/components/edge-policy), it has refused all others. The
+ * has a policy for that (deploy/kubernetes/edge-policy.yaml), it has refused all others. The
  * hub checks besides, as where there is none. A part is set aside, which means that the hub writes
  * it as if there were no such writer, and says so,
  *
- *   - at once, if its field manager is another one than the part's, or if it is that of a node which
- *     is no end of the edge;
+ *   - at once, if its field manager is another one than the part's, or if it is that of a node
+ * which is no end of the edge;
  *   - if for two minutes it says something else than the same node says to the hub, by a channel
  *     that proves who says it (docs/wire/member.md), and was written anew meanwhile.
  *
@@ -88,7 +88,8 @@ void own_parts_hear(json_t *heard, const json_t *status);
  */
 size_t own_parts_assess(struct own_parts *o, json_t *heard, int64_t now);
 
-/** own_parts_find() - lends the part of that name, however old; NULL: its writer does not write it. */
+/** own_parts_find() - lends the part of that name, however old; NULL: its writer does not write it.
+ */
 const struct own_part *own_parts_find(const struct own_parts *o, const char *name);
 
 /** own_parts_has() - does the hub leave the part of that name alone? */
@@ -99,8 +100,7 @@ const char *own_part_explain(const struct own_part *p, char buf[static OWN_PART_
 
 /**
  * own_parts_stale() - the condition "Stale"
- * @silent:	{"PART": when the hub heard its writer last, s since 1970}, of those that it does not
- *		hear any more
+ * @silent:	{"PART": s since 1970}: when each writer that is silent was heard last
  *
  * Return: a new reference, NULL: no memory.
  */

@@ -43,14 +43,14 @@ struct projection_item {
     const char *name; /* of the resource; in the key */
     struct resource_want want;
     struct resource_seen seen;
-    json_t *status;                /* owns; as the hub told it, until it is written; NULL: it is */
-    json_t *own;                   /* owns; the hub's own part of it; NULL: not told yet */
-    json_t *heard;                 /* owns; of an edge: own_parts_hear(); NULL: nothing yet */
-    size_t n_off; /* parts that their writers write themselves, and that do not count; as of the
-                     last look */
+    json_t *status;  /* owns; as the hub told it, until it is written; NULL: it is */
+    json_t *own;     /* owns; the hub's own part of it; NULL: not told yet */
+    json_t *heard;   /* owns; of an edge: own_parts_hear(); NULL: nothing yet */
+    size_t n_off;    /* parts that their writers write themselves, and that do not count; as of the
+                        last look */
     bool is_to_tell; /* there are more of them: people are told, and the hub tells its status again
-                        */
-    char *refused;                 /* owns; why the hub does not do what the spec says; NULL */
+                      */
+    char *refused;   /* owns; why the hub does not do what the spec says; NULL */
     const char *reason;            /* "Refused" or "Conflict"; with @refused */
     char asked[RESOURCE_HASH_MAX]; /* spec that the hub was asked for last */
     bool is_asked;                 /* the hub has not answered yet */

@@ -442,8 +442,8 @@ static const struct own_part *own_part(const struct resource_verdict *v, const c
     return v->own_parts ? own_parts_find(v->own_parts, key) : NULL;
 }
 
-/* Is it the hub's to write? What its writer writes in time is not, nor is to take away what somebody
- * else has written, which is not possible. */
+/* Is it the hub's to write? What its writer writes in time is not, nor is to take away what
+ * somebody else has written, which is not possible. */
 static bool is_to_write(const struct resource_verdict *v, const char *key, bool is_there)
 {
     const struct own_part *p = own_part(v, key);

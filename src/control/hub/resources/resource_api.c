@@ -203,8 +203,8 @@ const char *resource_api_clash(int r, const struct err *e)
 int resource_api_apply_status(struct kube_client *c, const struct object_kind *kind,
     const char *name, const struct resource_part *part, json_t **ret, struct err *e)
 {
-    return kube_part_apply(c, kind, name, part->manager, part->status, true,
-        clock_now() + REQUEST_NS, ret, e);
+    return kube_part_apply(
+        c, kind, name, part->manager, part->status, true, clock_now() + REQUEST_NS, ret, e);
 }
 
 int resource_api_release(struct kube_client *c, const struct object_kind *kind, const char *name,

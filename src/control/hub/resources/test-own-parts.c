@@ -49,8 +49,8 @@ static json_t *managed_by(const char *manager, const char *name)
 }
 
 /* As the API server has it: @name, written by @manager. */
-static void set(struct own_parts *o, const char *name, const char *says, const char *manager,
-    int64_t at)
+static void set(
+    struct own_parts *o, const char *name, const char *says, const char *manager, int64_t at)
 {
     json_t *status = status_of(name, says, at);
     json_t *managed = managed_by(manager, name);
@@ -142,11 +142,12 @@ static void hear(json_t *heard, const char *status)
     json_decref(json);
 }
 
-/* What a node says to the hub by a channel that proves it counts for more, but it may be known there
- * earlier. */
+/* What a node says to the hub by a channel that proves it counts for more, but it may be known
+ * there earlier. */
 static void test_what_its_node_says(void **state)
 {
-    static const char *const direct = "{\"agent/a\":{\"path\":\"direct\"},\"hub\":{\"state\":\"x\"}}";
+    static const char *const direct =
+        "{\"agent/a\":{\"path\":\"direct\"},\"hub\":{\"state\":\"x\"}}";
     struct own_parts o = {.n = 0};
     json_t *heard = json_object();
 
@@ -181,17 +182,17 @@ static void test_what_its_node_says(void **state)
 
 /* ---- the condition --------------------------------------------------------------------------- */
 
-static void expect_stale(const struct own_parts *o, const char *silent, int64_t now,
-    const char *message)
+static void expect_stale(
+    const struct own_parts *o, const char *silent, int64_t now, const char *message)
 {
     json_t *given = parse(silent);
     json_t *stale = own_parts_stale(o, given, now);
 
     assert_string_equal(json_string_value(json_object_get(stale, "type")), "Stale");
-    assert_string_equal(json_string_value(json_object_get(stale, "status")),
-        message[0] ? "True" : "False");
-    assert_string_equal(json_string_value(json_object_get(stale, "reason")),
-        message[0] ? "Old" : "Current");
+    assert_string_equal(
+        json_string_value(json_object_get(stale, "status")), message[0] ? "True" : "False");
+    assert_string_equal(
+        json_string_value(json_object_get(stale, "reason")), message[0] ? "Old" : "Current");
     assert_string_equal(json_string_value(json_object_get(stale, "message")), message);
     json_decref(stale);
     json_decref(given);
@@ -282,7 +283,8 @@ static void test_as_it_is_seen(void **state)
 {
     json_t *resource = parse(
         "{\"metadata\":{\"name\":\"default.a--b\",\"resourceVersion\":\"3\",\"managedFields\":"
-        "[{\"manager\":\"kubectl\",\"fieldsV1\":{\"f:status\":{\"f:agent/a\":{\"f:observedAt\":{}}}}}"
+        "[{\"manager\":\"kubectl\",\"fieldsV1\":{\"f:status\":{\"f:agent/"
+        "a\":{\"f:observedAt\":{}}}}}"
         "]},\"spec\":{\"nodes\":[\"a\",\"b\"]},\"status\":{\"agent/a\":{\"path\":\"lan\","
         "\"observedAt\":\"2027-01-15T08:00:00Z\",\"everySeconds\":300}}}");
     struct resource_seen s = {.is_there = false};

@@ -315,9 +315,10 @@ void agent_on_keepalive(void *ctx, bool is_measured, bool is_other)
 
     if (a->is_ending)
         return;
-    if (is_measured)
+    if (is_measured) {
         node_keepalive_on_result(&a->keepalive, &a->snapshot.network);
         hub_set_on_self(&a->hubs);
+    }
     if (is_other) {
         node_keepalive_on_interval(&a->keepalive);
         pass_plan_request(&a->pass, a->clock());

@@ -157,10 +157,9 @@ static json_t *encode_edge(const void *edge, const void *ctx)
         (void)snprintf(lacks, sizeof(lacks), "its rate is not kept: %s", facts->rates_why);
     return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path",
         path_kind_names[t->kind], "handshakeAgeSeconds",
-        t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
-        "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
-        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "rtt",
-        edge_spread_encode(&t->spread), "endpoint",
+        t->handshake == 0 ? json_null() : json_integer((json_int_t)age), "alarm",
+        t->is_alarm ? json_true() : NULL, "relayIsBetter", t->is_relay_better ? json_true() : NULL,
+        "lossIn", edge_loss_encode(&t->loss), "rtt", edge_spread_encode(&t->spread), "endpoint",
         endpoint_is_none(&t->endpoint) ? NULL : endpoint_format(&t->endpoint, endpoint),
         "publicKey", x25519_public_is_none(&t->key) ? NULL : x25519_public_format(&t->key, key),
         "error", error);

@@ -28,7 +28,7 @@ struct node_report {
     struct edge_report edges;
     uint64_t traffic_reported; /* number of the last flow that the hub took (meter.h) */
     uint64_t traffic_sent;     /* and of the last in the report being sent; 0: none is in it */
-    uint64_t daily_reported; /* the same of the samples of node_daily.h */
+    uint64_t daily_reported;   /* the same of the samples of node_daily.h */
     uint64_t daily_sent;
     json_t
         *node_reported; /* owns a reference; what was reported of the node; NULL: to be reported */
@@ -47,14 +47,14 @@ struct node_report_facts {
     const char *rates_why;              /* why rates are not kept; "": they are, or none wanted */
     const char *hostname;               /* of this machine; NULL: not to be told */
     const json_t *machine;              /* on which this agent runs; NULL: not to be told */
-    uint16_t metrics_port;   /* where Prometheus asks, at the overlay address; 0: nowhere there */
+    uint16_t metrics_port; /* where Prometheus asks, at the overlay address; 0: nowhere there */
     const struct node_daily *daily;     /* what lines carry; NULL: not to be told */
     const struct keepalive_bounds *nat; /* what was measured of the NAT; NULL: nothing yet */
     bool is_natted;                     /* there is one between this node and the hub */
-    enum engine_kind engine; /* AUTO: none runs */
-    uint64_t applied;        /* revision of the last pass that succeeded; 0: none did */
-    const char *fault;       /* why the last pass failed; "": it did not */
-    nsec_t now;              /* monotonic */
+    enum engine_kind engine;            /* AUTO: none runs */
+    uint64_t applied;                   /* revision of the last pass that succeeded; 0: none did */
+    const char *fault;                  /* why the last pass failed; "": it did not */
+    nsec_t now;                         /* monotonic */
 };
 
 /** node_report_init() - nothing was reported yet. @run: a random number, not 0. */

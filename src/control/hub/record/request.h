@@ -181,8 +181,8 @@ struct report {
     bool has_applied;                  /* the agent says what it has applied: the next two */
     uint64_t applied;                  /* the revision; 0: none yet */
     char *error;                       /* owns; why its last pass failed; NULL: it did not */
-    uint32_t every_seconds; /* of a probe: a report comes at least so often; 0: it does not say */
-    bool has_edges;         /* something is said about edges */
+    uint32_t every_seconds;  /* of a probe: a report comes at least so often; 0: it does not say */
+    bool has_edges;          /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
     struct daily daily;      /* owns; what its lines carry, day by day: edge_view.h shows it */
     bool has_traffic;        /* something is said about what the node has moved */

@@ -163,8 +163,8 @@ static int64_t there_at(const struct model_node *node)
     return is_elsewhere ? PAIR_ALWAYS_THERE : node->reported->there_at;
 }
 
-/* Since when a part says what it says. One that is kept from an earlier run of the hub is older than
- * all that was heard in this one. */
+/* Since when a part says what it says. One that is kept from an earlier run of the hub is older
+ * than all that was heard in this one. */
 static int64_t since_of(const struct edge_part *part)
 {
     return part && part->since != 0 ? part->since : 1;
@@ -355,14 +355,13 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
             bool is_trouble;
 
             assess(pair, wall_s, &verdict);
-            is_trouble =
-                verdict.state > EDGE_STATE_OFF && verdict.state <= EDGE_STATE_NONE;
+            is_trouble = verdict.state > EDGE_STATE_OFF && verdict.state <= EDGE_STATE_NONE;
             counts[verdict.state] += round == 0;
             if (is_trouble == (round == 0) && json_array_size(rows) < EDGE_VIEW_LIST_MAX)
                 (void)json_array_append_new(rows,
                     json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name),
-                        "nodes", a, b, "state", edge_state_names[verdict.state], "why",
-                        verdict.why, "trouble", (int)is_trouble, "status", edge_view_status(pair, wall_s)));
+                        "nodes", a, b, "state", edge_state_names[verdict.state], "why", verdict.why,
+                        "trouble", (int)is_trouble, "status", edge_view_status(pair, wall_s)));
         }
     for (unsigned s = 0; s < EDGE_STATE_N; s++)
         if (counts[s] > 0)

@@ -254,8 +254,8 @@ enum condition {
     CONDITION_FORGOTTEN = 1 << 6, /* its NAT forgets it sooner than it says hello */
 };
 
-/* What its NAT forgets after, where the network says how often it says hello; 0: not known, no NAT, or
- * it does so as it has measured. */
+/* What its NAT forgets after, where the network says how often it says hello; 0: not known, no NAT,
+ * or it does so as it has measured. */
 static int64_t nat_forgets_s(const struct model_node *node)
 {
     const struct report_nat *nat = &node->reported->heard.report.nat;

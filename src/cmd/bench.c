@@ -263,8 +263,8 @@ static int tell_daily(const struct measure *m, const struct bench_pair *p)
         "{s:s, s:o}", "peer", m->survey.nodes[1].name, "sample", daily_sample_encode_short(&s));
     struct err e = ERR_NULL;
 
-    if (!body || agent_ask_with(arg.socket, "POST", "/v1/measure/daily", body, ASK_TIMEOUT_MS,
-                     NULL, &e) != 0)
+    if (!body || agent_ask_with(
+                     arg.socket, "POST", "/v1/measure/daily", body, ASK_TIMEOUT_MS, NULL, &e) != 0)
         return cmd_fail("bench", "the agent does not take what was measured: %s", err_text(&e));
     return CMD_OK;
 }

@@ -285,15 +285,14 @@ static void print_nat(const json_t *answer)
         table_add(&t, "%s", head[i]);
     json_array_foreach(json_object_get(answer, "providers"), i, group) {
         for (size_t k = 0; k < 2; k++) {
-            const char *name =
-                admin_field(group, NULL, (const char *[]){"provider", "region"}[k]);
+            const char *name = admin_field(group, NULL, (const char *[]){"provider", "region"}[k]);
 
             table_add(&t, "%s", name[0] ? name : "-");
         }
         for (size_t k = 0; k < 3; k++)
             table_add(&t, "%lld",
-                (long long)json_integer_value(json_object_get(
-                    group, (const char *[]){"nodes", "measured", "natted"}[k])));
+                (long long)json_integer_value(
+                    json_object_get(group, (const char *[]){"nodes", "measured", "natted"}[k])));
         add_range(&t, json_object_get(group, "survivedSeconds"));
         add_range(&t, json_object_get(group, "forgottenSeconds"));
     }

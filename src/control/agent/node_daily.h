@@ -4,8 +4,8 @@
  * Of each pair the node whose name comes first measures, by `weft bench PEER --sample`, which this
  * agent starts: one pair after the other, at a random time, some minutes apart, and not while a job
  * runs here. The command tells the agent what it has measured, the agent its hubs, and a hub keeps
- * it by day (mesh/object/daily.h). Only pairs with a path of their own are measured: of what a relay
- * passes on there is no bare line.
+ * it by day (mesh/object/daily.h). Only pairs with a path of their own are measured: of what a
+ * relay passes on there is no bare line.
  *
  * Threads: the loop's.
  */
@@ -63,8 +63,8 @@ void node_daily_init(struct node_daily *nd, uint64_t random, nsec_t now);
  */
 const char *node_daily_next(struct node_daily *nd, const struct node_daily_facts *facts);
 
-/** node_daily_poll() - have the command measure whoever is due, and end one that hangs. @socket_path:
- * the agent's. */
+/** node_daily_poll() - have the command measure whoever is due, and end one that hangs.
+ * @socket_path: the agent's. */
 void node_daily_poll(
     struct node_daily *nd, const struct node_daily_facts *facts, const char *socket_path);
 

@@ -33,7 +33,7 @@ struct node_report {
     json_t *found_reported; /* owns a reference; the findings of the last report; NULL: none was */
     uint64_t traffic_reported; /* number of the last flow that the hub took (meter.h) */
     uint64_t traffic_sent;     /* and of the last in the report being sent; 0: none is in it */
-    uint64_t daily_reported; /* the same of the samples of node_daily.h */
+    uint64_t daily_reported;   /* the same of the samples of node_daily.h */
     uint64_t daily_sent;
     json_t
         *node_reported; /* owns a reference; what was reported of the node; NULL: to be reported */

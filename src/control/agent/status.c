@@ -86,9 +86,9 @@ static json_t *encode_reach(const struct reach_peer *peer, uint64_t rate, nsec_t
         "rttMs", encode_rtt(peer, peer->rtt), "leastRttMs", encode_rtt(peer, peer->least_rtt),
         "rttP50Ms", encode_spread(peer, peer->spread.p50_us), "rttP99Ms",
         encode_spread(peer, peer->spread.p99_us), "jitterMs",
-        encode_spread(peer, peer->spread.jitter_us),
-        "loss", peer->has_loss ? json_real(peer->loss_permille / 1000.0) : json_null(),
-        "rateBitsPerSecond", encode_rate(rate));
+        encode_spread(peer, peer->spread.jitter_us), "loss",
+        peer->has_loss ? json_real(peer->loss_permille / 1000.0) : json_null(), "rateBitsPerSecond",
+        encode_rate(rate));
 }
 
 /* By WireGuard's counters; null: nothing is known. */

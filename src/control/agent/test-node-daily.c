@@ -91,7 +91,8 @@ static void test_one_after_the_other(void **state)
     assert_string_equal(measured_in(2 * HOUR), "n3 n5 n6");
 }
 
-/* One end of a pair measures; what a relay passes on, a silent peer and a stock WireGuard nobody. */
+/* One end of a pair measures; what a relay passes on, a silent peer and a stock WireGuard nobody.
+ */
 static void test_who_is_not_measured(void **state)
 {
     struct object stock = sample_node(6);

@@ -27,7 +27,7 @@
 #include "path/candidate.h"
 #include "wire/stun.h"
 
-#define DIAL_TIME (3 * NSEC_PER_SEC) /* the peer asks a STUN server meanwhile */
+#define DIAL_TIME  (3 * NSEC_PER_SEC) /* the peer asks a STUN server meanwhile */
 #define STUN_TRIES 3
 #define STUN_EACH  (250 * NSEC_PER_MSEC)
 /* How long two ends look for each other, and how often each sends meanwhile. */
@@ -49,7 +49,7 @@
 #define QUIET_FOR (150 * NSEC_PER_MSEC)
 #define DRAIN_FOR (2 * NSEC_PER_SEC)
 /* Fewer say nothing of a rate. */
-#define DATAGRAMS_MIN 16
+#define DATAGRAMS_MIN  16
 #define IP_UDP_HEADERS 28
 
 /* ---- the socket of an end ------------------------------------------------------------------- */
@@ -534,7 +534,8 @@ void burst_serve(int fd, const struct order *o, const struct dial_target *from,
 {
     static const struct ip_addr any;
     struct catching c = {.end = BURST_END_NULL, .opener_at = NSEC_NEVER};
-    nsec_t deadline = clock_now() + DIAL_TIME + MEET_FOR + (nsec_t)o->ms * NSEC_PER_MSEC + DRAIN_FOR;
+    nsec_t deadline =
+        clock_now() + DIAL_TIME + MEET_FOR + (nsec_t)o->ms * NSEC_PER_MSEC + DRAIN_FOR;
     struct err e = ERR_NULL;
     uint16_t mapped = 0;
     json_auto_t *said = NULL;
@@ -546,7 +547,8 @@ void burst_serve(int fd, const struct order *o, const struct dial_target *from,
     c.end.peer = o->underlay ? place->underlay : from->peer;
     if (o->underlay && !dial_is_fit_peer(&c.end.peer))
         (void)err_set(&e, -EHOSTUNREACH, "it has no direct path to who measures");
-    else if (open_end(&c.end, o->underlay ? &any : own, o->underlay ? NULL : from->interface, &e) == 0) {
+    else if (open_end(&c.end, o->underlay ? &any : own, o->underlay ? NULL : from->interface, &e) ==
+             0) {
         (void)setsockopt(c.end.fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
         (void)setsockopt(c.end.fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one));
         c.sender = place_of(&c.end.peer, (uint16_t)o->port, (uint16_t)o->mapped);
@@ -555,9 +557,8 @@ void burst_serve(int fd, const struct order *o, const struct dial_target *from,
         if (o->underlay)
             open_nat(&c, clock_now());
     }
-    said = c.end.fd < 0
-               ? json_pack("{s:s}", "error", err_text(&e))
-               : json_pack("{s:i, s:i}", "port", (int)c.end.port, "mapped", (int)mapped);
+    said = c.end.fd < 0 ? json_pack("{s:s}", "error", err_text(&e))
+                        : json_pack("{s:i, s:i}", "port", (int)c.end.port, "mapped", (int)mapped);
     if (line_write(fd, said, clock_now() + DIAL_TIME, NULL) == 0 && c.end.fd >= 0) {
         catch_all(&c, fd, deadline);
         caught = result_of(&c, o->size);

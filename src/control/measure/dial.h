@@ -68,8 +68,8 @@ int dial_all(const struct dial_target *to, const struct order *o, size_t n, nsec
 /** dial_is_own() - is this an address of this machine, as its routing sees it? */
 bool dial_is_own(const struct ip_addr *a);
 
-/** dial_is_fit_peer() - can a peer have this address? Not when it is one of this machine's own, or a
- * loopback, link-local or multicast address. This holds wherever the address comes from. */
+/** dial_is_fit_peer() - can a peer have this address? Not when it is one of this machine's own, or
+ * a loopback, link-local or multicast address. This holds wherever the address comes from. */
 bool dial_is_fit_peer(const struct ip_addr *a);
 
 /** dial_bind_device() - use only this interface; NULL: nothing is done. 0 or negative errno. */

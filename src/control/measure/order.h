@@ -25,18 +25,18 @@
 /** Longest line of an order or an answer, bytes. */
 #define ORDER_LINE_MAX (128u << 10)
 
-#define ORDER_NODES_MAX      1024          /* addresses in one order, and names in one */
-#define ORDER_STREAMS_MAX    16            /* of one transfer */
-#define ORDER_PINGS_MAX      1000          /* of one train */
-#define ORDER_MS_MAX         30000         /* of one transfer or all-reduce */
-#define ORDER_BYTES_MAX      (16ull << 30) /* of one transfer */
-#define ORDER_VECTOR_MAX     (1ull << 30)  /* bytes of a vector; see also ALLREDUCE_SURE_MAX */
-#define ORDER_SECONDS_MAX    600           /* of one session */
-#define ORDER_DATAGRAMS_MAX  100000        /* of one test of loss */
-#define ORDER_PER_SECOND_MAX 50000         /* datagrams of it */
-#define ORDER_BURST_MS_MAX   1000          /* of one burst */
+#define ORDER_NODES_MAX      1024           /* addresses in one order, and names in one */
+#define ORDER_STREAMS_MAX    16             /* of one transfer */
+#define ORDER_PINGS_MAX      1000           /* of one train */
+#define ORDER_MS_MAX         30000          /* of one transfer or all-reduce */
+#define ORDER_BYTES_MAX      (16ull << 30)  /* of one transfer */
+#define ORDER_VECTOR_MAX     (1ull << 30)   /* bytes of a vector; see also ALLREDUCE_SURE_MAX */
+#define ORDER_SECONDS_MAX    600            /* of one session */
+#define ORDER_DATAGRAMS_MAX  100000         /* of one test of loss */
+#define ORDER_PER_SECOND_MAX 50000          /* datagrams of it */
+#define ORDER_BURST_MS_MAX   1000           /* of one burst */
 #define ORDER_BURST_MAX      (256ull << 20) /* bytes of it */
-#define ORDER_DATAGRAM_MAX   9216          /* bytes of one of its datagrams */
+#define ORDER_DATAGRAM_MAX   9216           /* bytes of one of its datagrams */
 
 enum order_kind {
     ORDER_NONE,
@@ -106,10 +106,10 @@ struct order {
     uint32_t datagrams;       /* LOSS: at most */
     uint32_t per_second;      /* LOSS: datagrams, at most */
     uint32_t streams;         /* BULK */
-    uint32_t ms;    /* BULK, SINK, SOURCE, BURST, CATCH: how long to send; LOSS, ALLREDUCE: at most */
-    uint64_t bytes; /* BULK, SOURCE, BURST: at most; ALLREDUCE: of the vector */
-    uint32_t size;  /* CATCH: bytes of each datagram */
-    uint32_t port;  /* CATCH: of the sender's socket */
+    uint32_t ms; /* BULK, SINK, SOURCE, BURST, CATCH: how long to send; LOSS, ALLREDUCE: at most */
+    uint64_t bytes;           /* BULK, SOURCE, BURST: at most; ALLREDUCE: of the vector */
+    uint32_t size;            /* CATCH: bytes of each datagram */
+    uint32_t port;            /* CATCH: of the sender's socket */
     uint32_t mapped;          /* CATCH: the same, as a server sees it; 0: not known */
     enum order_direction way; /* BULK */
     bool underlay;            /* BULK, BURST, CATCH: outside the overlay; see bulk_run() and

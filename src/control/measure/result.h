@@ -72,8 +72,8 @@ struct burst {
     uint32_t rtt_median_us;
     uint32_t size; /* bytes of each datagram, without headers */
     uint32_t sent;
-    uint32_t heard; /* how many of these arrived */
-    uint64_t bits_per_s; /* at which they arrived; of their bytes without headers */
+    uint32_t heard;             /* how many of these arrived */
+    uint64_t bits_per_s;        /* at which they arrived; of their bytes without headers */
     char via[IP_ADDR_TEXT_MAX]; /* the peer's address that was used */
     char why[RESULT_WHY_MAX];   /* what failed; "" when nothing did */
 };

@@ -31,12 +31,29 @@ static int decode(const char *text, struct order *ret, struct err *ret_why)
     return r;
 }
 
+struct order_case {
+    const char *text;
+    const char *refused; /* a part of the sentence; NULL: it is taken */
+};
+
+static void assert_taken_or_refused(const struct order_case *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct order o = ORDER_NULL;
+        struct err e;
+        int r = decode(cases[i].text, &o, &e);
+
+        if (r != (cases[i].refused ? -EINVAL : 0))
+            fail_msg("case %zu: %d %s: %s", i, r, e.text, cases[i].text);
+        if (cases[i].refused && !strstr(e.text, cases[i].refused))
+            fail_msg("case %zu: \"%s\" is not in \"%s\"", i, cases[i].refused, e.text);
+        order_deinit(&o);
+    }
+}
+
 static void test_bounds(void **state)
 {
-    static const struct {
-        const char *text;
-        const char *refused; /* a part of the sentence; NULL: it is taken */
-    } cases[] = {
+    static const struct order_case cases[] = {
         {"{\"op\": \"facts\"}", NULL},
         {"{\"op\": \"none\"}", "no order"},
         {"{\"op\": \"dance\"}", "\"op\""},
@@ -87,23 +104,6 @@ static void test_bounds(void **state)
         {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 1, "
          "\"perSecond\": 1, \"ms\": 30001}",
             "\"ms\""},
-        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1000, \"bytes\": 268435456}", NULL},
-        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1001, \"bytes\": 1}", "\"ms\""},
-        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 268435457}",
-            "\"bytes\""},
-        {"{\"op\": \"catch\", " ID ", \"ms\": 1000, \"size\": 9216, \"port\": 65535, "
-         "\"mapped\": 0}",
-            NULL},
-        {"{\"op\": \"catch\", " ID ", \"ms\": 1001, \"size\": 56, \"port\": 1, \"mapped\": 0}",
-            "\"ms\""},
-        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 55, \"port\": 1, \"mapped\": 0}",
-            "\"size\""},
-        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 9217, \"port\": 1, \"mapped\": 0}",
-            "\"size\""},
-        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 56, \"port\": 0, \"mapped\": 0}",
-            "\"port\""},
-        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 56, \"port\": 1, \"mapped\": 65536}",
-            "\"mapped\""},
         {"{\"op\": \"source\", " ID ", \"ms\": 30000, \"bytes\": 17179869184}", NULL},
         {"{\"op\": \"source\", " ID ", \"ms\": 0, \"bytes\": 1}", "\"ms\""},
         {"{\"op\": \"source\", " ID ", \"ms\": 1, \"bytes\": 0}", "\"bytes\""},
@@ -132,17 +132,32 @@ static void test_bounds(void **state)
             "name: "},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct order o = ORDER_NULL;
-        struct err e;
-        int r = decode(cases[i].text, &o, &e);
+    assert_taken_or_refused(cases, sizeof(cases) / sizeof(*cases));
+}
 
-        if (r != (cases[i].refused ? -EINVAL : 0))
-            fail_msg("case %zu: %d %s: %s", i, r, e.text, cases[i].text);
-        if (cases[i].refused && !strstr(e.text, cases[i].refused))
-            fail_msg("case %zu: \"%s\" is not in \"%s\"", i, cases[i].refused, e.text);
-        order_deinit(&o);
-    }
+static void test_bounds_of_bursts(void **state)
+{
+    static const struct order_case cases[] = {
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1000, \"bytes\": 268435456}", NULL},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1001, \"bytes\": 1}", "\"ms\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 268435457}",
+            "\"bytes\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1000, \"size\": 9216, \"port\": 65535, "
+         "\"mapped\": 0}",
+            NULL},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1001, \"size\": 56, \"port\": 1, \"mapped\": 0}",
+            "\"ms\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 55, \"port\": 1, \"mapped\": 0}",
+            "\"size\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 9217, \"port\": 1, \"mapped\": 0}",
+            "\"size\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 56, \"port\": 0, \"mapped\": 0}",
+            "\"port\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 56, \"port\": 1, \"mapped\": 65536}",
+            "\"mapped\""},
+    };
+
+    assert_taken_or_refused(cases, sizeof(cases) / sizeof(*cases));
 }
 
 /* A list of more members than a network's all-reduce may have. */
@@ -314,9 +329,8 @@ static json_t *make_answer(const char *text, const char *part, const char *by)
 
 static void test_answers_there_and_back(void **state)
 {
-    static const struct answer *const answers[] = {
-        &idle_answer, &bulk_answer, &loss_answer, &burst_answer, &caught_answer, &allreduce_answer,
-        &facts_answer};
+    static const struct answer *const answers[] = {&idle_answer, &bulk_answer, &loss_answer,
+        &burst_answer, &caught_answer, &allreduce_answer, &facts_answer};
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
         const struct answer *a = answers[i];
@@ -424,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_bounds_of_bursts),
         cmocka_unit_test(test_long_lists),
         cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_answers_there_and_back),

@@ -406,7 +406,8 @@ static void test_only_members_are_measured_and_named(void **state)
         {"{\"op\": \"loss\", \"peer\": \"127.0.0.3\", \"datagrams\": 1, \"perSecond\": 1, "
          "\"ms\": 1}",
             "no other member"},
-        {"{\"op\": \"burst\", \"peer\": \"127.0.0.3\", \"ms\": 1, \"bytes\": 1}", "no other member"},
+        {"{\"op\": \"burst\", \"peer\": \"127.0.0.3\", \"ms\": 1, \"bytes\": 1}",
+            "no other member"},
         /* Where it is beside the overlay nobody has found. */
         {"{\"op\": \"burst\", \"peer\": \"127.0.0.2\", \"ms\": 1, \"bytes\": 1, "
          "\"underlay\": true}",

@@ -188,8 +188,8 @@
         "round trip on the path in use, where it is measured") \
     X(AGENT_PEER_RTT_QUANTILE, "weft_agent_peer_rtt_quantile_seconds", GAUGE, "seconds", \
         "peer, quantile", \
-        "round trips of the last ten minutes on a direct path, at most 256 of them: 0.5, half took " \
-        "no longer; 0.99") \
+        "round trips of the last ten minutes on a direct path, at most 256 of them: 0.5, half " \
+        "took no longer; 0.99") \
     X(AGENT_PEER_JITTER, "weft_agent_peer_jitter_seconds", GAUGE, "seconds", "peer", \
         "by how much one of these round trips differed from the one before, on average") \
     X(AGENT_PEER_LOSS, "weft_agent_peer_loss_ratio", GAUGE, "ratio", "peer", \

@@ -67,8 +67,8 @@ bool node_is_deaf(const struct node_facts *f);
 /** node_is_silent() - is its agent silent, though it is not down? */
 bool node_is_silent(const struct node_facts *f);
 
-/** node_is_forgotten() - does a NAT that forgets after @forgets_s (0: not known) forget a node which
- * says hello each @keepalive_s (0: never)? */
+/** node_is_forgotten() - does a NAT that forgets after @forgets_s (0: not known) forget a node
+ * which says hello each @keepalive_s (0: never)? */
 bool node_is_forgotten(int64_t forgets_s, int64_t keepalive_s);
 
 /** node_probe_limit() - a probe that reports each @every s is silent after so many, s. */

@@ -1,4 +1,5 @@
-/* test-node.c - what is found of a node, and what is not found because something else explains it. */
+/* test-node.c - what is found of a node, and what is not found because something else explains it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -93,14 +93,13 @@ static void measure_back(struct path *pp, struct path_pair *pair, nsec_t now)
 /* The chosen pair has answered. */
 static void learn_round_trip(struct path *pp, const struct path_pair *pair, nsec_t now)
 {
-    if (!pp->round_trips.track)
-        pp->round_trips.track = calloc(1, sizeof(*pp->round_trips.track));
-    if (!pp->round_trips.track)
+    if (!pp->round_trips)
+        pp->round_trips = calloc(1, sizeof(*pp->round_trips));
+    if (!pp->round_trips)
         return;
-    if (pp->round_trips.pair != pair->id)
-        *pp->round_trips.track = (struct rtt_track){.n = 0};
-    pp->round_trips.pair = pair->id;
-    rtt_track_add(pp->round_trips.track, pair->last_rtt, now);
+    if (pp->round_trips->pair != pair->id)
+        *pp->round_trips = (struct rtt_track){.pair = pair->id};
+    rtt_track_add(pp->round_trips, pair->last_rtt, now);
 }
 
 static void on_ping(struct path *pp, const struct path_arrival *in, const struct path_frame *f,

@@ -195,15 +195,10 @@ struct path {
         nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
         bool is_asked, avoids;    /* the relay asks it to go; it leaves out a nearer one, full */
     } relay;
-    /* Round trips of one pair, the one that was chosen last. Written by path_frame.c. */
-    struct {
-        struct rtt_track *track; /* owns; NULL: none was measured */
-        uint32_t pair;
-    } round_trips;
+    struct rtt_track *round_trips; /* owns; by path_frame.c, of the pair chosen last; NULL: none */
     struct path_traffic traffic;
     struct path_liveness liveness;
-    /* Guessing ports, now and later. Written by path_checks.c; path_nominate.c sets @n_tried to 0.
-     */
+    /* Guessing ports. Written by path_checks.c; path_nominate.c sets @n_tried to 0. */
     struct {
         struct path_port_guess *present; /* owns; NULL: none */
         nsec_t again_at;                 /* not before */

@@ -64,7 +64,7 @@ static void path_free(struct path *pp)
     secret_wipe(&pp->keys, sizeof(pp->keys));
     free(pp->pairs.items);
     free(pp->guess.present);
-    free(pp->round_trips.track);
+    free(pp->round_trips);
     free(pp);
 }
 
@@ -570,8 +570,8 @@ bool paths_view(
         ret->rtt = pair->rtt;
         ret->least_rtt = path__least(&pair->least);
         ret->loss_permille = path__pair_loss(pair);
-        if (pp->round_trips.pair == pair->id)
-            ret->spread = rtt_track_spread(pp->round_trips.track, now);
+        if (pp->round_trips && pp->round_trips->pair == pair->id)
+            ret->spread = rtt_track_spread(pp->round_trips, now);
         return true;
     }
     ret->kind = pp->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;

@@ -3,9 +3,9 @@
  *
  * Theory of operation. Each answered ping of the path in use is a sample. A track keeps the last
  * RTT_SAMPLES of them, and of these none that is older than RTT_FOR. While packets flow a path is
- * pinged twice a second, so these are two minutes; an idle path has some ten samples in ten minutes.
- * Sorting takes longer than adding does, so the spread is found anew each few seconds at most, and
- * reading it costs nothing. What has had no sample for RTT_STALE is known no more.
+ * pinged twice a second, so these are two minutes; an idle path has some ten samples in ten
+ * minutes. Sorting takes longer than adding does, so the spread is found anew each few seconds at
+ * most, and reading it costs nothing. What has had no sample for RTT_STALE is known no more.
  *
  * Pure: round trips and times in, the spread out.
  */
@@ -25,7 +25,8 @@
 /** Samples that are older do not count. */
 #define RTT_FOR (600 * NSEC_PER_SEC)
 
-/** A path that is alive has a sample each minute at least. Without one for so long nothing is known.
+/** A path that is alive has a sample each minute at least. Without one for so long nothing is
+ * known.
  */
 #define RTT_STALE (150 * NSEC_PER_SEC)
 
@@ -55,6 +56,7 @@ struct rtt_track {
     uint32_t at_s[RTT_SAMPLES]; /* monotonic: when each came */
     unsigned next;              /* place of the next one */
     unsigned n;                 /* how many there are */
+    uint32_t pair;              /* whose they are; the caller's */
     struct rtt_spread spread;   /* of those that counted at @spread_at */
     nsec_t spread_at;           /* 0: never */
     nsec_t added_at;            /* time of the last sample */

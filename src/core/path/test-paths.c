@@ -402,6 +402,7 @@ static void test_address_of_before_a_change_is_not_gone_back_to(void **state)
     struct ip_addr after = ip_addr_v4(addrs[1]);
     struct couple *c = &couple;
     struct couple_node *mover = &c->nodes[0];
+    unsigned n_from_before = 0;
 
     couple_start(c, PATH_POLICY_AUTO);
     mover->heard_at = before;
@@ -411,8 +412,10 @@ static void test_address_of_before_a_change_is_not_gone_back_to(void **state)
     paths_on_network_change(mover->paths, c->now);
     for (unsigned i = 0; i < 9; i++) {
         couple_run_with_traffic(c, 500 * MSEC);
-        assert_true(ip_addr_is_none(&mover->spoke_at));
+        n_from_before += !ip_addr_is_none(&mover->spoke_at);
     }
+    /* An answer leaves where it was asked for; the peer asks once in this time. */
+    assert_in_range(n_from_before, 0, 1);
     /* It was the right one all the same: what arrives there five seconds later says so. */
     couple_run_with_traffic(c, 3 * SEC);
     assert_true(ip_addr_equal(&mover->spoke_at, &before));

@@ -131,7 +131,7 @@ def test_where_it_cannot_be_measured(site: Site) -> None:
 
 
 def test_round_trips_are_told(site: Site) -> None:
-    """Median, percentile and jitter of the pings of a path: at both ends, at the hub, in figures."""
+    """Median, percentile and jitter of a path's pings: at both ends, at the hub, in figures."""
     a, b = site.nodes["a"], site.nodes["b"]
     site.wait_paths({("a", "b"): {"direct"}}, 20)
     pings = a.host.spawn(["ping", "-i", "0.2", b.address()], name="ping")

@@ -81,8 +81,8 @@ static void add_findings(struct metrics *m, const struct handlers *h, const char
     }
     for (unsigned k = 0; k < FINDING_CODE_N; k++)
         metrics_add_labelled(m, METRIC_FINDINGS,
-            METRIC_LABELS(network, finding_kinds[k].code,
-                finding_severity_names[finding_kinds[k].severity]),
+            METRIC_LABELS(
+                network, finding_kinds[k].code, finding_severity_names[finding_kinds[k].severity]),
             counts[k]);
 }
 
@@ -93,8 +93,7 @@ static void add_nats(struct metrics *m, const struct model_network *net)
     nat_view_make(&view, net);
     for (size_t i = 0; i < view.n; i++) {
         const struct nat_group *g = &view.groups[i];
-        const char *const *labels =
-            METRIC_LABELS(net->spec.meta.name, g->provider, g->region);
+        const char *const *labels = METRIC_LABELS(net->spec.meta.name, g->provider, g->region);
 
         metrics_add_labelled(m, METRIC_NAT_NODES, labels, g->n_natted);
         if (g->forgotten_ms[0] > 0)

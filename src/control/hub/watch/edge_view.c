@@ -166,8 +166,8 @@ static int64_t there_at(const struct model_node *node)
     return is_elsewhere ? PAIR_ALWAYS_THERE : node->reported->there_at;
 }
 
-/* Since when a part says what it says. One that is kept from an earlier run of the hub is older than
- * all that was heard in this one. */
+/* Since when a part says what it says. One that is kept from an earlier run of the hub is older
+ * than all that was heard in this one. */
 static int64_t since_of(const struct edge_part *part)
 {
     return part && part->since != 0 ? part->since : 1;

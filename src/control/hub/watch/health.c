@@ -289,8 +289,8 @@ static bool is_unfit(const struct reported_node *r, const struct health_time *at
            since_s(at->wall_s, f->said_at) <= 5 * (int64_t)f->every / 2 + CHECK_TAKES_S;
 }
 
-/* What its NAT forgets after, where the network says how often it says hello; 0: not known, no NAT, or
- * it does so as it has measured. */
+/* What its NAT forgets after, where the network says how often it says hello; 0: not known, no NAT,
+ * or it does so as it has measured. */
 static int64_t nat_forgets_s(const struct model_node *node)
 {
     const struct report_nat *nat = &node->reported->heard.report.nat;

@@ -82,7 +82,7 @@ static void expect(const char *expected)
     for (char *c = text; *c; c++)
         *c = *c == '"' ? '\'' : *c;
     assert_non_null(strstr(text, "'providers':["));
-    if (strcmp(strstr(text, "[") , expected) != 0)
+    if (strcmp(strstr(text, "["), expected) != 0)
         fail_msg("%s\nnot %s", text, expected);
     free(text);
     json_decref(json);

@@ -40,8 +40,7 @@ static json_t *encode_both(const struct burst b[static 2])
 
 static json_t *encode_bursts(const struct bench_pair *more)
 {
-    const struct burst *any =
-        more->bursts[0].bits_per_s > 0 ? &more->bursts[0] : &more->bursts[1];
+    const struct burst *any = more->bursts[0].bits_per_s > 0 ? &more->bursts[0] : &more->bursts[1];
     const struct burst *raw =
         more->raw_bursts[0].bits_per_s > 0 ? &more->raw_bursts[0] : &more->raw_bursts[1];
     json_t *json;
@@ -63,10 +62,10 @@ static json_t *encode_pair(const struct bench *b, size_t index)
     const struct bench_pair *more = &b->more[index];
     const struct idle_test *l = &p->idle[0];
 
-    return json_pack("{s:[s,s], s:s, s:i, s:i, s:i, s:b, s:[s,s], s:o, s:o, s:o, s:o, s:o}", "nodes",
-        b->nodes[p->a].name, b->nodes[p->b].name, "path", l->path, "rttMinUs", (int)l->rtt_min_us,
-        "rttMedianUs", (int)l->rtt_median_us, "rttP99Us", (int)l->rtt_p99_us, "tcpRestarts",
-        (int)preflight_restarts(p, &b->nodes[p->a], &b->nodes[p->b]), "congestion",
+    return json_pack("{s:[s,s], s:s, s:i, s:i, s:i, s:b, s:[s,s], s:o, s:o, s:o, s:o, s:o}",
+        "nodes", b->nodes[p->a].name, b->nodes[p->b].name, "path", l->path, "rttMinUs",
+        (int)l->rtt_min_us, "rttMedianUs", (int)l->rtt_median_us, "rttP99Us", (int)l->rtt_p99_us,
+        "tcpRestarts", (int)preflight_restarts(p, &b->nodes[p->a], &b->nodes[p->b]), "congestion",
         p->idle[0].congestion, p->idle[1].congestion, "oneStream",
         preflight_encode_rates(p->has_bulk, &p->one), "streams",
         preflight_encode_rates(p->has_bulk, &p->many), "bothWays",
@@ -219,7 +218,8 @@ static void format_unmeasured(const struct bench *b, struct str *out)
         const struct preflight_node *first = &b->nodes[p->a];
         const struct preflight_node *second = &b->nodes[p->b];
 
-        if (p->has_bulk || has_bursts(&b->more[i]) || first->why[0] != '\0' || second->why[0] != '\0')
+        if (p->has_bulk || has_bursts(&b->more[i]) || first->why[0] != '\0' ||
+            second->why[0] != '\0')
             continue;
         if (n++ < PAIRS_SHOWN)
             str_addf(out, "%s and %s were not measured: %s\n", first->name, second->name,

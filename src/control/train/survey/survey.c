@@ -233,8 +233,8 @@ void survey_ask_bulk(struct survey *s, const struct order *orders, struct bulk *
     }
 }
 
-void survey_ask_bursts(struct survey *s, const struct order *orders, bool from_b,
-    struct burst *ret, bool *measured)
+void survey_ask_bursts(
+    struct survey *s, const struct order *orders, bool from_b, struct burst *ret, bool *measured)
 {
     _cleanup_(freep) struct order *given = calloc(s->n_nodes + 1, sizeof(*given));
 

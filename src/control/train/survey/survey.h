@@ -123,5 +123,5 @@ void survey_ask_bulk(
  * @orders:	by pair: a BURST order, whose peer is set here; ORDER_NONE: it is not measured
  * @from_b:	from the second member of each pair to its first
  */
-void survey_ask_bursts(struct survey *s, const struct order *orders, bool from_b,
-    struct burst *ret, bool *measured);
+void survey_ask_bursts(
+    struct survey *s, const struct order *orders, bool from_b, struct burst *ret, bool *measured);

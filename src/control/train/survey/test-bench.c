@@ -105,16 +105,16 @@ static void test_bursts(void **state)
     more = &s.more[0];
     assert_false(bench_burst_cost(more, &cost));
     json = bench_encode(&s.bench);
-    assert_true(json_is_null(
-        json_object_get(json_array_get(json_object_get(json, "pairs"), 0), "bursts")));
+    assert_true(
+        json_is_null(json_object_get(json_array_get(json_object_get(json, "pairs"), 0), "bursts")));
     json_decref(json);
     more->bursts[0] = (struct burst){.bits_per_s = 900000000, .rtt_median_us = 412, .size = 1392};
     more->bursts[1] = (struct burst){.bits_per_s = 100000000, .size = 1392};
     (void)snprintf(more->burst_why, sizeof(more->burst_why), "a NAT is in the way");
     bench_format(&s.bench, &out);
     assert_non_null(strstr(str_text(&out), "UDP, bursts"));
-    assert_non_null(strstr(str_text(&out),
-        "bursts beside the tunnel were not measured: a NAT is in the way\n"));
+    assert_non_null(strstr(
+        str_text(&out), "bursts beside the tunnel were not measured: a NAT is in the way\n"));
     assert_null(strstr(str_text(&out), "raw there"));
     str_deinit(&out);
     more->burst_why[0] = '\0';
@@ -124,13 +124,16 @@ static void test_bursts(void **state)
     assert_int_equal(cost, 10);
     bench_format(&s.bench, &out);
     assert_non_null(strstr(str_text(&out), "1.00 Gbit/s             -  10 %\n"));
-    assert_non_null(strstr(
-        str_text(&out), "RTT of datagrams: 0.412 ms in the tunnel, 0.301 ms beside it\n"));
+    assert_non_null(
+        strstr(str_text(&out), "RTT of datagrams: 0.412 ms in the tunnel, 0.301 ms beside it\n"));
     assert_non_null(strstr(str_text(&out), "raw there"));
     str_deinit(&out);
     json = bench_encode(&s.bench);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(json_array_get(
-                         json_object_get(json, "pairs"), 0), "bursts"), "costPercent")), 10);
+    assert_int_equal(
+        json_integer_value(json_object_get(
+            json_object_get(json_array_get(json_object_get(json, "pairs"), 0), "bursts"),
+            "costPercent")),
+        10);
     json_decref(json);
 }
 

@@ -276,8 +276,8 @@ static void test_bench(void **state)
     survey_deinit(&s);
 }
 
-/* In the tunnel both ways; beside it nobody knows where the others are. A member of an earlier version
- * is not asked. */
+/* In the tunnel both ways; beside it nobody knows where the others are. A member of an earlier
+ * version is not asked. */
 static void test_bursts(void **state)
 {
     struct site *site = *state;
@@ -297,8 +297,8 @@ static void test_bursts(void **state)
             assert_int_equal(more[i].bursts[way].bits_per_s > 0, is_asked);
             assert_int_equal(more[i].raw_bursts[way].bits_per_s, 0);
         }
-        assert_string_equal(more[i].burst_why,
-            is_asked ? "there is no direct path to it beside the overlay" : "");
+        assert_string_equal(
+            more[i].burst_why, is_asked ? "there is no direct path to it beside the overlay" : "");
     }
     survey_deinit(&s);
 }

@@ -40,8 +40,8 @@ const struct daily_peer *daily_find(const struct daily *d, const char *peer)
     return found ? d->items[i] : NULL;
 }
 
-/* Makes room for one more peer, at the expense of the one that was measured longest ago, if that was
- * before @day: maybe it is a member no more. */
+/* Makes room for one more peer, at the expense of the one that was measured longest ago, if that
+ * was before @day: maybe it is a member no more. */
 static void make_space(struct daily *d, int32_t day)
 {
     size_t oldest = 0;
@@ -212,9 +212,8 @@ json_t *daily_encode(const struct daily *d, size_t max)
 int daily_sample_decode(
     struct daily_sample *ret, const json_t *json, const char *where, struct err *e)
 {
-    static const json_int_t most[SAMPLE_NUMBERS] = {
-        TRAFFIC_DAY_MAX, DAILY_KBIT_MAX, DAILY_KBIT_MAX, DAILY_KBIT_MAX,
-        DAILY_KBIT_MAX, RTT_US_MAX, RTT_US_MAX};
+    static const json_int_t most[SAMPLE_NUMBERS] = {TRAFFIC_DAY_MAX, DAILY_KBIT_MAX, DAILY_KBIT_MAX,
+        DAILY_KBIT_MAX, DAILY_KBIT_MAX, RTT_US_MAX, RTT_US_MAX};
     json_int_t numbers[SAMPLE_NUMBERS];
 
     if (!json_is_array(json) || json_array_size(json) != SAMPLE_NUMBERS)
@@ -224,8 +223,9 @@ int daily_sample_decode(
 
         numbers[i] = json_integer_value(item);
         if (!json_is_integer(item) || numbers[i] < 0 || numbers[i] > most[i])
-            return err_set(e, -EINVAL, "%s: number %zu of a day is not a whole number from 0 to %lld",
-                where, i, (long long)most[i]);
+            return err_set(e, -EINVAL,
+                "%s: number %zu of a day is not a whole number from 0 to %lld", where, i,
+                (long long)most[i]);
     }
     *ret = (struct daily_sample){.day = (int32_t)numbers[0],
         .tunnel_kbit = {(uint32_t)numbers[1], (uint32_t)numbers[2]},

@@ -1,8 +1,8 @@
 /*
  * daily.h - what the tunnel and the bare line between two nodes carry: one sample of each day.
  *
- * One end of a pair measures it once a day, both ways, and reports it (docs/EDGES.md, "Day by day").
- * The hub keeps DAILY_DAYS_MAX days of as many as DAILY_PEERS_MAX peers of each node.
+ * One end of a pair measures it once a day, both ways, and reports it (docs/EDGES.md, "Day by
+ * day"). The hub keeps DAILY_DAYS_MAX days of as many as DAILY_PEERS_MAX peers of each node.
  *
  * Pure: JSON in, structs out, and back.
  */
@@ -74,8 +74,8 @@ json_t *daily_sample_encode(const struct daily_sample *s);
 json_t *daily_peer_encode(const struct daily_peer *p);
 
 /*
- * As it is reported and kept: {"PEER": [[DAY, KBIT, KBIT, KBIT, KBIT, US, US], ...]}, numbers in the
- * order of struct daily_sample.
+ * As it is reported and kept: {"PEER": [[DAY, KBIT, KBIT, KBIT, KBIT, US, US], ...]}, numbers in
+ * the order of struct daily_sample.
  */
 
 /** daily_encode() - as many days of each as fit into @max bytes, the last ones. A new reference;
@@ -85,7 +85,8 @@ json_t *daily_encode(const struct daily *d, size_t max);
 /** daily_sample_encode_short() - the array of one day. A new reference; NULL: no memory. */
 json_t *daily_sample_encode_short(const struct daily_sample *s);
 
-/** daily_sample_decode() - the array of one day. 0; or -EINVAL with words; @ret is untouched then. */
+/** daily_sample_decode() - the array of one day. 0; or -EINVAL with words; @ret is untouched then.
+ */
 int daily_sample_decode(
     struct daily_sample *ret, const json_t *json, const char *where, struct err *e);
 

@@ -112,7 +112,7 @@ struct edge_part {
     int64_t since; /* in what is kept: when it became what it says, s since 1970; 0: not known */
     bool is_old;   /* in what is kept: not reported since the writer began anew */
     bool is_gone;  /* in a report: the part is to be removed */
-    char peer[];  /* the other end's name */
+    char peer[];   /* the other end's name */
 };
 
 struct edge_parts {

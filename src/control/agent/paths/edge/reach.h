@@ -36,7 +36,7 @@ struct reach_peer {
     bool awaits_hub;     /* it is not reached because the hub that relays does not answer */
     bool is_measured;    /* the next two are known */
     nsec_t rtt;
-    nsec_t least_rtt; /* as in struct path_view */
+    nsec_t least_rtt;         /* as in struct path_view */
     struct rtt_spread spread; /* of a direct path; all zero: not known */
     bool has_loss;            /* the next is known */
     unsigned loss_permille;

@@ -315,7 +315,7 @@ export function matrixView(app) {
   function weight(metric, pair) {
     const trouble = kindOf(pair.state) === "trouble" ? 1e18 : 0;
     if (!metric.of)
-      return trouble + ({relay: 2, stream: 3}[kindOf(pair.state)] || 0) * 1e9 + (pair.rtt || 0);
+      return trouble + ({relay: 2e9, stream: 3e9}[kindOf(pair.state)] || -1e9) + (pair.rtt || 0);
     const value = metric.of(pair);
     return trouble + (value ? metric.bad > 0 ? value : 1e15 / value : 0);
   }
@@ -323,9 +323,11 @@ export function matrixView(app) {
   function drawWorst(metric) {
     const found = [];
     const names = app.live.names;
+    // Those of a machine that is not there follow from that.
+    const away = names.map((name) => app.live.rows.get(`n/${name}`)?.reachable === false);
     for (let i = 0; i < names.length; i++)
       for (let j = 0; j < names.length; j++) {
-        const pair = i === j ? null : app.live.pairAt(i, j);
+        const pair = i === j || away[i] || away[j] ? null : app.live.pairAt(i, j);
         if (!pair || !metric.of && j < i || metricSelect.value === "rtt" && j < i)
           continue;
         const w = weight(metric, pair);

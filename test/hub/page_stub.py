@@ -58,8 +58,9 @@ class Network:
             "name": "default", "cidr4": "10.77.0.0/16", "topology": "auto", "nodes": n, "events": 3,
             "jobsElsewhere": False, "leftOut": 0}}
         for i, name in enumerate(self.names):
-            node = {"reachable": True, "kind": "node", "address4": f"10.77.{i // 250}.{i % 250 + 1}",
-                    "island": self.island.get(name, ""), "engine": "userspace", "version": "0.2.0"}
+            node = {"reachable": True, "kind": "node", "island": self.island.get(name, ""),
+                    "address4": f"10.77.{i // 250}.{i % 250 + 1}", "engine": "userspace",
+                    "version": "0.2.0"}
             if name == "hub":
                 node |= {"kind": "hub"}
                 del node["island"]

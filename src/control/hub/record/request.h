@@ -191,8 +191,8 @@ struct report {
     bool has_applied;                  /* the agent says what it has applied: the next two */
     uint64_t applied;                  /* the revision; 0: none yet */
     char *error;                       /* owns; why its last pass failed; NULL: it did not */
-    uint32_t every_seconds; /* of a probe: a report comes at least so often; 0: it does not say */
-    bool has_edges;         /* something is said about edges */
+    uint32_t every_seconds;  /* of a probe: a report comes at least so often; 0: it does not say */
+    bool has_edges;          /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
     bool has_traffic;        /* something is said about what the node has moved */
     struct traffic traffic;  /* owns; hub/traffic/ keeps it */
@@ -224,6 +224,7 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
 /** web_request_decode() - no body at all is one that says nothing. */
 int web_request_decode(struct web_request *ret, const json_t *json, struct err *e);
 
+/** web_login_request_decode() - @ret: a secret, to be wiped. */
 int web_login_request_decode(struct web_login_request *ret, const json_t *json, struct err *e);
 
 /** job_request_decode() - no body at all is one that says nothing. */

@@ -181,8 +181,8 @@ struct stream *live_open(struct live *live, const struct model_network *net,
     struct live_stream *s;
 
     if (live->n_streams >= LIVE_STREAMS_MAX) {
-        (void)err_set(e, -EBUSY, "%u pages are open, as many as a hub tells: close one",
-            LIVE_STREAMS_MAX);
+        (void)err_set(
+            e, -EBUSY, "%u pages are open, as many as a hub tells: close one", LIVE_STREAMS_MAX);
         return NULL;
     }
     if (asker->session != 0 && count_of(live, asker->session) >= LIVE_STREAMS_EACH) {

@@ -62,8 +62,8 @@ static json_t *node_row(const json_t *node)
         field(node, "endpoint"), "inTls",
         json_is_true(json_object_get(node, "inTls")) ? json_true() : NULL, "alarms",
         alarms > 0 ? json_integer(alarms) : NULL, "lastSeen",
-        is_reached ? NULL : field(status, "lastSeen"), "routes", field(spec, "routes"), "servesJobs",
-        field(node, "servesJobs"));
+        is_reached ? NULL : field(status, "lastSeen"), "routes", field(spec, "routes"),
+        "servesJobs", field(node, "servesJobs"));
 }
 
 /* How many have no row. */
@@ -215,8 +215,7 @@ static void put_findings(struct live_rows *rows, const struct findings *all, int
         char name[KEY_MAX];
 
         (void)json_object_del(json, "forSeconds");
-        (void)snprintf(
-            name, sizeof(name), "%s/%s", finding_kinds[f->code].code, f->subject);
+        (void)snprintf(name, sizeof(name), "%s/%s", finding_kinds[f->code].code, f->subject);
         put(rows, "f/", name, json);
     }
 }

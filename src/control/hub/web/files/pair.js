@@ -94,8 +94,9 @@ export function pairView(app, a, b) {
   async function load() {
     asked = f.now();
     const number = app.live.rows.get("net")?.events;
-    const object = await app.attempt(() =>
-      app.ask("GET", `/v1/networks/${app.network}/objects/MeshEdge/${pairKey(a, b)}`));
+    // The hub has no object of a pair of which nobody has said anything.
+    const object = app.live.pair(a, b) && await app.attempt(() =>
+      app.ask("GET", `/v1/networks/${app.network}/objects/MeshEdge/${pairKey(a, b)}`), 404);
     status = object?.status || null;
     if (number !== shownEvents) {
       shownEvents = number;

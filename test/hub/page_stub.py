@@ -55,7 +55,7 @@ class Network:
         self.island = {name: f"rack-{int(name[4:]) // 24 + 1}" for name in self.names
                        if name != "hub"}
         self.rows = {"names": self.names, "net": {
-            "name": "default", "cidr4": "10.77.0.0/16", "topology": "auto", "nodes": n, "events": 3,
+            "name": "default", "cidr4": "10.77.0.0/16", "nodes": n, "events": 3,
             "jobsElsewhere": False, "leftOut": 0}}
         for i, name in enumerate(self.names):
             node = {"reachable": True, "kind": "node", "island": self.island.get(name, ""),

@@ -1,7 +1,7 @@
 /*
  * live_view.h - a network as the page shows it, in rows (live_rows.h).
  *
- *     net        {"name", "cidr4", "topology", "nodes": how many, "events": number of the last one,
+ *     net        {"name", "cidr4", "nodes": how many, "events": number of the last one,
  *                "jobsElsewhere": another hub serves its jobs, "leftOut": nodes without a row}
  *     names      the nodes that are in the matrix, by name
  *     n/NAME     a node

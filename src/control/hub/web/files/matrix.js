@@ -317,7 +317,7 @@ export function matrixView(app) {
     if (!metric.of)
       return trouble + ({relay: 2e9, stream: 3e9}[kindOf(pair.state)] || -1e9) + (pair.rtt || 0);
     const value = metric.of(pair);
-    return trouble + (value ? metric.bad > 0 ? value : 1e15 / value : 0);
+    return value ? metric.bad > 0 ? value : 1e15 / value : 0;
   }
 
   function drawWorst(metric) {

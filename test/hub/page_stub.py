@@ -34,10 +34,10 @@ def number(value: int) -> str:
     return text or "0"
 
 
-def pair(state: str, **values: int) -> str:
+def pair(state: str, **values: int | None) -> str:
     """As a row of the matrix has it: pair("relay", R=40000)."""
     return chr(97 + STATES.index(state)) + "".join(
-        letter + number(value) for letter, value in values.items() if value)
+        letter + number(value) for letter, value in values.items() if value is not None)
 
 
 def finding(code: str, severity: str, about: str, subject: str, title: str, text: str, fix: str,
@@ -81,7 +81,8 @@ class Network:
             return ""
         lucky = self.random.random()
         if self.island[a] == self.island[b]:
-            return pair("lan", R=self.random.randint(90, 400), G=self.random.randint(0, 3) * 10**8)
+            return pair("lan", R=self.random.randint(90, 400), X=0, Y=0,
+                        G=self.random.randint(0, 3) * 10**8 or None)
         if lucky < 0.08:
             return pair("relay", R=self.random.randint(20000, 90000))
         if lucky < 0.1:

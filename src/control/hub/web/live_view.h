@@ -16,7 +16,8 @@
  *
  *     R  round trip in the tunnel, us, of the end that has the shorter one
  *     P  path, enum path_kind, where the state is none of a path
- *     X  lost of what the first end sends, parts in a million; Y: of what the second one sends
+ *     X  lost of what the first end sends, parts in a million; Y: of what the second one sends;
+ *        without it that is not known
  *     G  bytes/s that the job's connections carry from the first to the second; H: and back
  *
  * Nothing that is dead has a number, and nothing in a row grows old by itself: times are since

@@ -136,8 +136,7 @@ export function pairView(app, a, b) {
     for (const [name, text, i] of [["Loss", f.loss, 0], ["Goodput", f.rate, 1]])
       for (const [words, field] of [[`${a} → ${b}`, there[i]], [`${b} → ${a}`, back[i]]])
         if (points.some(([, pair]) => pair?.[field]))
-          figures.push(chart(`${name} ${words}`, points.map(([t, pair]) => [t, pair ? pair[field] || 0 : undefined]),
-            from, to, text));
+          figures.push(chart(`${name} ${words}`, of(field), from, to, text));
     set(history, points.length ? figures : h("p", {class: "soft"}, "Nothing has been said of it yet."));
   }
 

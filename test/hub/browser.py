@@ -149,8 +149,10 @@ class Browser:
         return answer["result"].get("value")
 
     def wait(self, expression: str, deadline_s: float = 10) -> object:
-        return wait_for(lambda: self.run(f"(() => {{ try {{ return {expression} }} catch {{ "
-                                         "return null } })()"), deadline_s, expression)
+        """Until it is something true; the value, or True for an element."""
+        guarded = (f"(() => {{ try {{ const v = {expression}; return v instanceof Node || v }} "
+                   "catch { return null } })()")
+        return wait_for(lambda: self.run(guarded), deadline_s, expression)
 
     def text(self, selector: str = "body") -> str:
         return self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")

@@ -34,10 +34,10 @@ def number(value: int) -> str:
     return text or "0"
 
 
-def pair(state: str, **values: int) -> str:
+def pair(state: str, **values: int | None) -> str:
     """As a row of the matrix has it: pair("relay", R=40000)."""
     return chr(97 + STATES.index(state)) + "".join(
-        letter + number(value) for letter, value in values.items() if value)
+        letter + number(value) for letter, value in values.items() if value is not None)
 
 
 def finding(code: str, severity: str, about: str, subject: str, title: str, text: str, fix: str,
@@ -55,11 +55,12 @@ class Network:
         self.island = {name: f"rack-{int(name[4:]) // 24 + 1}" for name in self.names
                        if name != "hub"}
         self.rows = {"names": self.names, "net": {
-            "name": "default", "cidr4": "10.77.0.0/16", "topology": "auto", "nodes": n, "events": 3,
+            "name": "default", "cidr4": "10.77.0.0/16", "nodes": n, "events": 3,
             "jobsElsewhere": False, "leftOut": 0}}
         for i, name in enumerate(self.names):
-            node = {"reachable": True, "kind": "node", "address4": f"10.77.{i // 250}.{i % 250 + 1}",
-                    "island": self.island.get(name, ""), "engine": "userspace", "version": "0.2.0"}
+            node = {"reachable": True, "kind": "node", "island": self.island.get(name, ""),
+                    "address4": f"10.77.{i // 250}.{i % 250 + 1}", "engine": "userspace",
+                    "version": "0.2.0"}
             if name == "hub":
                 node |= {"kind": "hub"}
                 del node["island"]
@@ -80,7 +81,8 @@ class Network:
             return ""
         lucky = self.random.random()
         if self.island[a] == self.island[b]:
-            return pair("lan", R=self.random.randint(90, 400), G=self.random.randint(0, 3) * 10**8)
+            return pair("lan", R=self.random.randint(90, 400), X=0, Y=0,
+                        G=self.random.randint(0, 3) * 10**8 or None)
         if lucky < 0.08:
             return pair("relay", R=self.random.randint(20000, 90000))
         if lucky < 0.1:

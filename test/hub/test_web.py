@@ -123,8 +123,9 @@ def test_files(web: Hub) -> None:
     page = host.run(["curl", "-skD", "-", "https://192.0.2.1:8443/web/"]).out
     head = page.replace("\r", "").partition("\n\n")[0].lower()
     for wanted in ("content-security-policy: default-src 'none'; script-src 'self'; ",
-                   "trusted-types 'none'", "frame-ancestors 'none'", "x-content-type-options: nosniff",
-                   "referrer-policy: no-referrer", "cache-control: no-store",
+                   "trusted-types 'none'", "frame-ancestors 'none'",
+                   "x-content-type-options: nosniff", "referrer-policy: no-referrer",
+                   "cache-control: no-store",
                    "cross-origin-opener-policy: same-origin"):
         assert wanted in head, wanted
     assert "unsafe" not in head

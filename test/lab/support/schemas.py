@@ -58,7 +58,7 @@ ANSWERS = {
     "GET /v1/networks/{network}/targets": "api/targets",
     "GET /v1/networks/{network}/traffic": "api/traffic",
     "GET /v1/networks/{network}/page": None,
-    "GET /v1/networks/{network}/live": None,  # api/live-event, in server-sent events
+    "GET /v1/networks/{network}/live": "api/live-event",  # the data of each event
     "DELETE /v1/networks/{network}/nodes/{name}": None,
     "GET /v1/networks/{network}/objects/{kind}": "get",
     "GET /v1/networks/{network}/objects/{kind}/{name}": "get",

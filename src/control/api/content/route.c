@@ -195,8 +195,9 @@ static bool admits_caller(const struct route *row, const struct request *rq, str
     const struct caller *caller = &rq->caller;
 
     if (caller->session != 0 && !row->is_for_page && strcmp(row->method, "GET") != 0) {
-        response_refuse(rs, 403, "%s %s is not for the page: ask with an admin token, or on the hub",
-            row->method, row->path);
+        response_refuse(rs, 403,
+            "%s %s is not for the page: ask with an admin token, or on the hub", row->method,
+            row->path);
         return false;
     }
     if (caller->role < row->role) {

@@ -82,9 +82,9 @@ struct request {
     const char *path;                                   /* decoded, without a query */
     const char *authorization;                          /* that header; NULL: none was sent */
     const char *last_event;                             /* Last-Event-ID; NULL: none was sent */
-    bool is_from_page; /* the hub's own page asks, by what the browser says of it */
-    struct caller caller;                               /* as administrator; see there */
-    const void *query;                                  /* for request_query(); NULL: it has none */
+    bool is_from_page;    /* the hub's own page asks, by what the browser says of it */
+    struct caller caller; /* as administrator; see there */
+    const void *query;    /* for request_query(); NULL: it has none */
     const char *(*query_value)(const void *query, const char *name);
     const void *bytes;  /* the body as sent; NULL: none was */
     size_t n_bytes;     /* of that */

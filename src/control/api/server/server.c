@@ -80,8 +80,8 @@ static const char *token_of(const struct request *rq, char buf[static BASIC_MAX]
 
 /*
  * Does the daemon's own page ask? A browser says whose page asks in Sec-Fetch-Site, and in Origin
- * (RFC 6454) always if something is to change. It sends a cookie along with what another site's page
- * asks only where SameSite is not heeded, and what that page asks is not taken.
+ * (RFC 6454) always if something is to change. It sends a cookie along with what another site's
+ * page asks only where SameSite is not heeded, and what that page asks is not taken.
  */
 static bool is_from_page(const struct server__connection *c, const char *method)
 {

@@ -37,9 +37,9 @@ struct server_config {
         void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
 
     /*
-     * Whose session does the header Cookie hold? Asked where there is no admin token, and only if the
-     * daemon's own page asks; if it is true, the request is an administrator's. NULL: there are no
-     * sessions.
+     * Whose session does the header Cookie hold? Asked where there is no admin token, and only if
+     * the daemon's own page asks; if it is true, the request is an administrator's. NULL: there are
+     * no sessions.
      */
     bool (*identify_page)(void *ctx, const char *cookie, nsec_t now, struct caller *ret);
 

@@ -131,7 +131,7 @@ struct stream {
     void (*check)(struct stream *);     /* the server's: stream_check() */
     /* The server's: stream_is_answered() */
     bool (*is_answered)(struct stream *, nsec_t within);
-    void *server_ctx;                   /* the server's, pinned */
+    void *server_ctx; /* the server's, pinned */
 };
 
 /** stream_init() - empty; the two callbacks may not be NULL. */

@@ -62,8 +62,8 @@ bool access_admits(
     static const char prefix[] = "admin:";
     static const char page[] = "page:";
     /* A session of the page has the pace of the token that its login was made with. */
-    const char *name = rq->caller.session != 0 ? rq->caller.name + sizeof(page) - 1
-                                               : rq->caller.name;
+    const char *name =
+        rq->caller.session != 0 ? rq->caller.name + sizeof(page) - 1 : rq->caller.name;
     struct handlers *h = ctx;
     struct admin_token *t;
 
@@ -127,8 +127,8 @@ void access_end(
     char operation[AUDIT_OPERATION_MAX + 1];
     bool is_for_admins =
         row && row->access & API_ACCESS_ADMIN && !(row->access & API_ACCESS_PUBLIC);
-    bool is_entrance = row && (strcmp(row->path, "/v1/enrol") == 0 ||
-                                  strcmp(row->path, "/v1/web/login") == 0);
+    bool is_entrance =
+        row && (strcmp(row->path, "/v1/enrol") == 0 || strcmp(row->path, "/v1/web/login") == 0);
 
     /* The audit log tells of calls for administrators that were made without a valid token or with
      * too small a role, and of machines, and browsers, that were not let in. */

@@ -242,8 +242,8 @@ void access_by_token(
 /** handlers_web_begin() - from now on there is one; both are pinned. */
 void handlers_web_begin(struct handlers *h, struct web_access *web, struct live *live);
 
-/** web_login_url() - a URL with a new login, which is a secret; free(). NULL: no memory. @grant: its
- * mark is filled in. */
+/** web_login_url() - a URL with a new login, which is a secret; free(). NULL: no memory. @grant:
+ * its mark is filled in. */
 char *web_login_url(struct handlers *h, struct web_grant *grant, uint32_t ttl_s, nsec_t now);
 
 /* ---- a node is removed, with what is known about it ------------------------------------------ */

@@ -1,5 +1,5 @@
-/* handlers_web.c - the page that the hub shows to a browser: its files, who is at it, and what it is
- * told. */
+/* handlers_web.c - the page that the hub shows to a browser: its files, who is at it, and what it
+ * is told. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,8 +180,9 @@ static bool read_grant(const struct handlers *h, const struct request *rq,
     const struct model_network *net = network[0] ? model_find_network(h->model, network) : NULL;
 
     if (asked->role > (unsigned)rq->caller.role) {
-        response_refuse(rs, 403, "a login of role \"%s\" needs an admin token of that role; %s has "
-                                 "role \"%s\"",
+        response_refuse(rs, 403,
+            "a login of role \"%s\" needs an admin token of that role; %s has "
+            "role \"%s\"",
             role_names[asked->role], rq->caller.name, role_names[rq->caller.role]);
         return false;
     }
@@ -224,8 +225,8 @@ void handlers_web_offer(void *ctx, const struct request *rq, struct response *rs
         json_pack("{s:s*, s:s, s:s*, s:I}", "url", url, "role", role_names[grant.role], "network",
             grant.network[0] ? grant.network : NULL, "expires",
             (json_int_t)(clock_wall_s() + asked.ttl_seconds)));
-    log_info("%s has made a login for the page, of role \"%s\"", grant.maker,
-        role_names[grant.role]);
+    log_info(
+        "%s has made a login for the page, of role \"%s\"", grant.maker, role_names[grant.role]);
     if (url)
         secret_wipe(url, strlen(url));
     free(url);
@@ -247,8 +248,8 @@ static void refuse_login(struct response *rs, enum web_verdict verdict)
         response_refuse(
             rs, 429, "too many wrong logins came from this address: try again in a minute");
     else if (verdict == WEB_EXPIRED)
-        response_refuse(rs, 401,
-            "this login was not used in time: \"weft web\" on the hub prints another one");
+        response_refuse(
+            rs, 401, "this login was not used in time: \"weft web\" on the hub prints another one");
     else
         response_refuse(rs, 401,
             "this login was used already, or is none of this hub's: \"weft web\" on the hub prints "
@@ -301,8 +302,8 @@ void handlers_web_session(void *ctx, const struct request *rq, struct response *
 
     if (is_on(h, rs))
         response_json(rs, 200,
-            session_json(h, &rq->caller, web_access_find_id(h->web, rq->caller.session, rq->now),
-                rq->now));
+            session_json(
+                h, &rq->caller, web_access_find_id(h->web, rq->caller.session, rq->now), rq->now));
 }
 
 void handlers_web_logout(void *ctx, const struct request *rq, struct response *rs)

@@ -157,7 +157,8 @@ static void test_a_login(void **state)
     assert_string_equal(json_string_value(json_object_get(rs.body, "role")), "admin");
     assert_int_equal(login(secret), 200);
     assert_string_equal(json_string_value(json_object_get(rs.body, "name")), "page:uid:0");
-    assert_non_null(strstr(rs.cookie, "; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=43200"));
+    assert_non_null(
+        strstr(rs.cookie, "; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=43200"));
     cookie = cookie_of();
     assert_true(identify(cookie, &who));
     assert_int_equal(who.role, ROLE_ADMIN);
@@ -204,8 +205,7 @@ static void test_who_offers_what(void **state)
 
     json_decref(sample_hub_insist(&s, "POST", "/v1/admin-tokens",
         "{\"name\":\"op\",\"role\":\"operator\",\"network\":\"default\"}", 201));
-    assert_int_equal(
-        call(&helper, false, "POST", "/v1/web/logins", "{\"role\":\"admin\"}"), 403);
+    assert_int_equal(call(&helper, false, "POST", "/v1/web/logins", "{\"role\":\"admin\"}"), 403);
     assert_int_equal(
         call(&helper, false, "POST", "/v1/web/logins", "{\"network\":\"other\"}"), 403);
     assert_int_equal(call(&helper, false, "POST", "/v1/web/logins", "{\"role\":\"king\"}"), 400);
@@ -227,8 +227,8 @@ static void test_the_end_of_a_maker(void **state)
     struct caller who;
     char cookie[128];
 
-    json_decref(sample_hub_insist(&s, "POST", "/v1/admin-tokens",
-        "{\"name\":\"ci\",\"role\":\"operator\"}", 201));
+    json_decref(sample_hub_insist(
+        &s, "POST", "/v1/admin-tokens", "{\"name\":\"ci\",\"role\":\"operator\"}", 201));
     assert_int_equal(login(offer(&maker, NULL)), 200);
     (void)snprintf(cookie, sizeof(cookie), "%s", cookie_of());
     assert_true(identify(cookie, &who));
@@ -236,8 +236,8 @@ static void test_the_end_of_a_maker(void **state)
     json_decref(sample_hub_insist(&s, "DELETE", "/v1/admin-tokens/ci", NULL, 204));
     assert_false(identify(cookie, &who));
     /* Nor is it that of another one of the same name. */
-    json_decref(sample_hub_insist(&s, "POST", "/v1/admin-tokens",
-        "{\"name\":\"ci\",\"role\":\"operator\"}", 201));
+    json_decref(sample_hub_insist(
+        &s, "POST", "/v1/admin-tokens", "{\"name\":\"ci\",\"role\":\"operator\"}", 201));
     assert_false(identify(cookie, &who));
 }
 

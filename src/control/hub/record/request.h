@@ -269,6 +269,7 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
 /** web_request_decode() - no body at all is one that says nothing. */
 int web_request_decode(struct web_request *ret, const json_t *json, struct err *e);
 
+/** web_login_request_decode() - @ret: a secret, to be wiped. */
 int web_login_request_decode(struct web_login_request *ret, const json_t *json, struct err *e);
 
 /** job_request_decode() - no body at all is one that says nothing. */

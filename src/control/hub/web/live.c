@@ -181,8 +181,8 @@ struct stream *live_open(struct live *live, const struct model_network *net,
     struct live_stream *s;
 
     if (live->n_streams >= LIVE_STREAMS_MAX) {
-        (void)err_set(e, -EBUSY, "%u pages are open, as many as a hub tells: close one",
-            LIVE_STREAMS_MAX);
+        (void)err_set(
+            e, -EBUSY, "%u pages are open, as many as a hub tells: close one", LIVE_STREAMS_MAX);
         return NULL;
     }
     if (asker->session != 0 && count_of(live, asker->session) >= LIVE_STREAMS_EACH) {
@@ -230,12 +230,12 @@ static void tell(struct live_stream *s, nsec_t now)
         stream_end(&s->stream);
         return;
     }
+    /* A page that was closed does not count for long. */
+    stream_check(&s->stream);
     send_changes(s, now);
-    /* A comment, which says that the hub is there; and is the page? */
-    if (now - s->sent_at >= LIVE_SILENCE && s->stream.n == 0) {
+    /* A comment, which says that the hub is there. */
+    if (now - s->sent_at >= LIVE_SILENCE && s->stream.n == 0)
         push(s, ":\n", 2, now);
-        stream_check(&s->stream);
-    }
 }
 
 void live_tick(struct live *live, nsec_t now)

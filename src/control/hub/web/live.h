@@ -1,14 +1,14 @@
 /*
- * live.h - tells open pages what changes in their network, as server-sent events (the HTML standard,
- * section 9.2).
+ * live.h - tells open pages what changes in their network, as server-sent events (the HTML
+ * standard, section 9.2).
  *
- * Theory of operation. While a page is open the rows of its network (live_view.h) are made anew each
- * LIVE_EACH, or later: making them takes a twentieth of the time at most. A page has a cursor in
- * their order, and is sent in one event all that has changed since, once its connection has taken
- * what was before; so a slow one costs nobody anything, and skips what has changed again. The id of
- * an event is the run of the hub and the number up to which the page knows everything. A browser
- * whose connection broke sends it in Last-Event-ID, and goes on there; where that is not known any
- * more, it is sent all. The rows are kept for a minute after the last page has gone.
+ * Theory of operation. While a page is open the rows of its network (live_view.h) are made anew
+ * each LIVE_EACH, or later: making them takes a twentieth of the time at most. A page has a cursor
+ * in their order, and is sent in one event all that has changed since, once its connection has
+ * taken what was before; so a slow one costs nobody anything, and skips what has changed again. The
+ * id of an event is the run of the hub and the number up to which the page knows everything. A
+ * browser whose connection broke sends it in Last-Event-ID, and goes on there; where that is not
+ * known any more, it is sent all. The rows are kept for a minute after the last page has gone.
  *
  * Threads: the hub's loop only.
  */
@@ -38,7 +38,8 @@ struct stream;
 /** How long a page may hear nothing. */
 #define LIVE_SILENCE (15 * NSEC_PER_SEC)
 
-/** A stream without a session, by an admin token, comes again after that, and says its token again. */
+/** A stream without a session, by an admin token, comes again after that, and says its token again.
+ */
 #define LIVE_LIFE (300 * NSEC_PER_SEC)
 
 /** How long the rows are kept without a page. */
@@ -49,8 +50,8 @@ struct live {
     struct live_sources sources; /* see there */
     /* Is the session with that number still good? Asked each time, for an open page. */
     bool (*holds)(void *ctx, uint64_t session, nsec_t now);
-    struct keys networks;  /* owns struct live_network */
-    struct list streams;   /* of struct live_stream */
+    struct keys networks; /* owns struct live_network */
+    struct list streams;  /* of struct live_stream */
     unsigned n_streams;
     uint64_t revision;  /* of the last change in any network */
     uint64_t n_resumed; /* streams that went on where an earlier one had ended, since the start */

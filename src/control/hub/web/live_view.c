@@ -62,8 +62,8 @@ static json_t *node_row(const json_t *node)
         field(node, "endpoint"), "inTls",
         json_is_true(json_object_get(node, "inTls")) ? json_true() : NULL, "alarms",
         alarms > 0 ? json_integer(alarms) : NULL, "lastSeen",
-        is_reached ? NULL : field(status, "lastSeen"), "routes", field(spec, "routes"), "servesJobs",
-        field(node, "servesJobs"));
+        is_reached ? NULL : field(status, "lastSeen"), "routes", field(spec, "routes"),
+        "servesJobs", field(node, "servesJobs"));
 }
 
 /* How many have no row. */
@@ -107,11 +107,10 @@ static void add_number(struct str *out, char letter, uint64_t value)
     char buf[16];
     size_t at = sizeof(buf) - 1;
 
-    if (value == 0)
-        return;
     buf[at] = '\0';
-    for (; value > 0; value /= 36)
+    do
         buf[--at] = digits[value % 36];
+    while ((value /= 36) > 0);
     buf[--at] = letter;
     str_add(out, buf + at);
 }
@@ -121,10 +120,18 @@ static uint32_t shorter_of(uint32_t a, uint32_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* What of the packets to @end does not arrive there, parts in a million. */
-static uint32_t lost_to(const struct pair_end *end)
+/* What of the packets to @end does not arrive there, parts in a million, if that is known. */
+static void add_loss(struct str *out, char letter, const struct pair_end *end)
 {
-    return end->said && loss_rate_is_known(&end->said->loss) ? loss_rate_ppm(&end->said->loss) : 0;
+    if (end->said && loss_rate_is_known(&end->said->loss))
+        add_number(out, letter, loss_rate_ppm(&end->said->loss));
+}
+
+/* A number of which 0 says that there is none. */
+static void add_known(struct str *out, char letter, uint64_t value)
+{
+    if (value > 0)
+        add_number(out, letter, value);
 }
 
 static enum path_kind path_of(const struct pair_facts *f)
@@ -163,14 +170,14 @@ static void add_pair(struct str *out, const struct matrix *m, size_t i, size_t j
     if (f.ends[0].is_down || f.ends[1].is_down ||
         (verdict.state != EDGE_STATE_FELL && verdict.state < EDGE_STATE_STREAM))
         return;
-    add_number(out, 'R',
+    add_known(out, 'R',
         shorter_of(f.ends[0].probed ? f.ends[0].probed->rtt_us : 0,
             f.ends[1].probed ? f.ends[1].probed->rtt_us : 0));
-    add_number(out, 'X', lost_to(&f.ends[1]));
-    add_number(out, 'Y', lost_to(&f.ends[0]));
+    add_loss(out, 'X', &f.ends[1]);
+    add_loss(out, 'Y', &f.ends[0]);
     if (m->rates) {
-        add_number(out, 'G', m->rates[i * m->n + j]);
-        add_number(out, 'H', m->rates[j * m->n + i]);
+        add_known(out, 'G', m->rates[i * m->n + j]);
+        add_known(out, 'H', m->rates[j * m->n + i]);
     }
 }
 
@@ -215,8 +222,7 @@ static void put_findings(struct live_rows *rows, const struct findings *all, int
         char name[KEY_MAX];
 
         (void)json_object_del(json, "forSeconds");
-        (void)snprintf(
-            name, sizeof(name), "%s/%s", finding_kinds[f->code].code, f->subject);
+        (void)snprintf(name, sizeof(name), "%s/%s", finding_kinds[f->code].code, f->subject);
         put(rows, "f/", name, json);
     }
 }

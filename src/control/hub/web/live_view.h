@@ -1,7 +1,7 @@
 /*
  * live_view.h - a network as the page shows it, in rows (live_rows.h).
  *
- *     net        {"name", "cidr4", "topology", "nodes": how many, "events": number of the last one,
+ *     net        {"name", "cidr4", "nodes": how many, "events": number of the last one,
  *                "jobsElsewhere": another hub serves its jobs, "leftOut": nodes without a row}
  *     names      the nodes that are in the matrix, by name
  *     n/NAME     a node
@@ -16,10 +16,12 @@
  *
  *     R  round trip in the tunnel, us, of the end that has the shorter one
  *     P  path, enum path_kind, where the state is none of a path
- *     X  lost of what the first end sends, parts in a million; Y: of what the second one sends
+ *     X  lost of what the first end sends, parts in a million; Y: of what the second one sends;
+ *        without it that is not known
  *     G  bytes/s that the job's connections carry from the first to the second; H: and back
  *
- * Nothing that is dead has a number, and nothing in a row grows old by itself: times are since 1970.
+ * Nothing that is dead has a number, and nothing in a row grows old by itself: times are since
+ * 1970.
  *
  * Threads: the hub's loop only.
  */
@@ -44,11 +46,11 @@ struct model_network;
 
 /** What is known elsewhere; each gives a reference, or NULL. */
 struct live_sources {
-    void *ctx; /* pins */
+    void *ctx;                                                                /* pins */
     json_t *(*nodes)(void *ctx, const struct model_network *net, nsec_t now); /* as the API says */
     json_t *(*jobs)(void *ctx, const struct model_network *net); /* NULL: another hub serves them */
     const struct findings *(*findings)(void *ctx, const struct model_network *net); /* lends */
-    const struct edge_events *events; /* pins */
+    const struct edge_events *events;                                               /* pins */
 };
 
 /** live_view_make() - all rows of @net, between live_rows_begin() and live_rows_end(). */

@@ -125,12 +125,13 @@ static void test_all_and_then_changes(void **state)
     assert_null(take(s, id));
     say("a", "{'applied':{'revision':1},'edges':{'b':{'path':'direct','handshakeAgeSeconds':4,"
              "'lossIn':{'lost':100,'packets':10000,'seconds':60,'periods':6}}}}");
-    say("b", "{'applied':{'revision':1},'edges':{'a':{'path':'direct','handshakeAgeSeconds':4}}}");
+    say("b", "{'applied':{'revision':1},'edges':{'a':{'path':'direct','handshakeAgeSeconds':4,"
+             "'lossIn':{'lost':0,'packets':90000,'seconds':60,'periods':0}}}}");
     say("a", "{'owner':'probe/a','edges':{'b':{'tunnel':'reached','tunnelRttMs':1.5}}}");
     tick(3);
     event = take(s, id);
     assert_null(json_object_get(event, "all"));
-    assert_string_equal(text_at(event, "m/a"), "kR15oY7ps,,");
+    assert_string_equal(text_at(event, "m/a"), "kR15oX0Y7ps,,");
     assert_null(json_object_get(json_object_get(event, "rows"), "n/hub"));
     json_decref(event);
 }

@@ -1,4 +1,5 @@
-/* test-web-access.c - logins are used once and in time, sessions end, and who guesses is held off. */
+/* test-web-access.c - logins are used once and in time, sessions end, and who guesses is held off.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,8 +83,7 @@ static void test_a_login_is_used_in_time(void **state)
     offer("", text);
     offer("", other);
     assert_string_not_equal(text, other);
-    assert_int_equal(
-        login(text, START + WEB_LOGIN_TTL * NSEC_PER_SEC - 1, cookie), WEB_TAKEN);
+    assert_int_equal(login(text, START + WEB_LOGIN_TTL * NSEC_PER_SEC - 1, cookie), WEB_TAKEN);
     assert_int_equal(login(other, START + WEB_LOGIN_TTL * NSEC_PER_SEC, cookie), WEB_EXPIRED);
 }
 
@@ -120,12 +120,12 @@ static void test_who_guesses_is_held_off(void **state)
     offer("", text);
     for (unsigned i = 0; i < GUESSES_BURST; i++)
         assert_int_equal(login(i % 2 ? A43 : "nonsense", START, cookie), WEB_UNKNOWN);
-    /* Even the right one is not looked at, and stays good for who comes from elsewhere, or later. */
+    /* Even the right one is not looked at, and stays good for who comes from elsewhere, or later.
+     */
     assert_int_equal(login(text, START, cookie), WEB_LIMITED);
     assert_int_equal(login(text, START + GUESSES_EACH / 2, cookie), WEB_LIMITED);
     assert_int_equal(ip_addr_parse(&other, "203.0.113.9", NULL), 0);
-    assert_int_equal(
-        web_access_login(&w, "nonsense", &other, START, &s, secret), WEB_UNKNOWN);
+    assert_int_equal(web_access_login(&w, "nonsense", &other, START, &s, secret), WEB_UNKNOWN);
     assert_int_equal(login(text, START + 2 * GUESSES_EACH, cookie), WEB_TAKEN);
 }
 

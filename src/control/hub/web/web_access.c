@@ -42,8 +42,8 @@ static bool hash_of(const char *text, struct token_hash *ret)
     struct token_secret secret;
     size_t n;
 
-    if (len != WEB_SECRET_MAX - 1 ||
-        !base64url_decode(text, len, secret.b, sizeof(secret.b), &n) || n != sizeof(secret.b))
+    if (len != WEB_SECRET_MAX - 1 || !base64url_decode(text, len, secret.b, sizeof(secret.b), &n) ||
+        n != sizeof(secret.b))
         return false;
     *ret = token_hash_of(&secret);
     secret_wipe(&secret, sizeof(secret));

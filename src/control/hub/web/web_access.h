@@ -49,8 +49,9 @@
 struct web_grant {
     enum role role;
     char network[NAME_MAX_LEN + 1]; /* the only one; "": all */
-    struct x25519_public network_key; /* of the hub that made it: another one of that name is not it */
-    char maker[CALLER_NAME_MAX + 1];  /* who made the login, as the audit log names them */
+    struct x25519_public
+        network_key; /* of the hub that made it: another one of that name is not it */
+    char maker[CALLER_NAME_MAX + 1]; /* who made the login, as the audit log names them */
     uint64_t maker_mark; /* another number than now: their token was removed or replaced; not 0 */
 };
 
@@ -103,7 +104,8 @@ enum web_verdict web_access_login(struct web_access *w, const char *text,
     const struct ip_addr *from, nsec_t now, const struct web_session **ret,
     char ret_text[static WEB_SECRET_MAX]);
 
-/** web_access_find() - lends the session that the header Cookie holds; NULL: none, or it is over. */
+/** web_access_find() - lends the session that the header Cookie holds; NULL: none, or it is over.
+ */
 const struct web_session *web_access_find(
     const struct web_access *w, const char *cookies, nsec_t now);
 

@@ -41,14 +41,14 @@ const app = {
     throw error;
   },
 
-  /** The same, and says what is refused; null then. */
-  async attempt(what) {
+  /** The same, and says what is refused, but for a status that may be; null then. */
+  async attempt(what, mayBe) {
     try {
       return await what() ?? true;
     } catch (error) {
       if (error.status === 401)
         leave("You are logged out.");
-      else
+      else if (error.status !== mayBe)
         app.notice(error.message || "The hub does not answer.");
       return null;
     }

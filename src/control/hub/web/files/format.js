@@ -8,10 +8,10 @@ export function rtt(us) {
   return us < 100000 ? `${(us / 1000).toFixed(us < 10000 ? 2 : 1)} ms` : `${Math.round(us / 1000)} ms`;
 }
 
-/** Parts in a million. */
+/** Parts in a million; undefined: it is not known. */
 export function loss(ppm) {
   if (!ppm)
-    return "–";
+    return ppm === 0 ? "0 %" : "–";
   const percent = ppm / 10000;
   return `${percent < 0.01 ? percent.toFixed(4) : percent < 1 ? percent.toFixed(2) : percent.toFixed(1)} %`;
 }

@@ -66,6 +66,8 @@ function tile(name, value, kind, href) {
     h("span", {class: "soft"}, name));
 }
 
+const PAIRS = {direct: "pairs direct", lan: "pairs on a LAN", relay: "pairs relayed", stream: "pairs in TLS"};
+
 function tiles(app) {
   const nodes = app.live.nodes();
   const reached = nodes.filter((n) => n.reachable).length;
@@ -81,8 +83,8 @@ function tiles(app) {
       app.link("nodes")),
     tile("pairs in trouble", String(counts.trouble || 0), counts.trouble ? "critical" : "good",
       app.link("pairs")),
-    ...["direct", "lan", "relay", "stream"].filter((kind) => counts[kind]).map((kind) =>
-      tile(`pairs ${KIND_WORDS[kind]}`, String(counts[kind]), "", app.link("pairs"))),
+    ...Object.entries(PAIRS).filter(([kind]) => counts[kind]).map(([kind, words]) =>
+      tile(words, String(counts[kind]), "", app.link("pairs"))),
     tile("jobs running", String(jobs), "", app.link("jobs")),
     held ? tile("jobs held up", String(held), "critical", app.link("jobs")) : null,
   ];
@@ -132,7 +134,7 @@ function jobCard(app, name, job) {
     facts.push(`step ${job.step}, ${job.stepsPerSecond.toFixed(2)} a second`);
   if (job.limitHits)
     facts.push(`met a limit ${f.plural(job.limitHits, "time")}: ${job.lastLimit || ""}`);
-  return h("article", {class: `card ${held.length ? held[0].severity : "good"}`},
+  return h("article", {class: `card ${held.length ? held[0].severity : present.length ? "good" : ""}`},
     h("header", {}, h("span", {class: "soft"}, facts.join(" · "))),
     h("h2", {}, name, " ", held.length ? h("span", {class: "badge critical"}, "✖ held up")
       : present.length ? h("span", {class: "badge good"}, "✔ runs") : h("span", {class: "badge"}, "nobody is in it")),

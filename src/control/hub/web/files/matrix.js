@@ -17,16 +17,11 @@ const METRICS = {
   state: {name: "How they go"},
   rtt: {name: "Round trip", of: (p) => p.rtt, bins: [1, 1000, 5000, 20000, 80000], text: f.rtt,
     bad: 1, unit: "RTT is what weft probe --report measures."},
-  loss: {name: "Loss", of: (p) => (p.lossAb === undefined ? (alive(p) ? 0 : undefined) : p.lossAb),
-    bins: [0, 100, 1000, 10000, 50000], text: (v) => (v ? f.loss(v) : "0 %"), bad: 1,
-    unit: "From row to column, by WireGuard's counters."},
+  loss: {name: "Loss", of: (p) => p.lossAb, bins: [0, 100, 1000, 10000, 50000], text: f.loss, bad: 1,
+    unit: "From row to column, by WireGuard's counters; grey where it is not known."},
   goodput: {name: "Goodput", of: (p) => p.goodAb, bins: [1, 1e6, 1e7, 1e8, 1e9], text: f.rate, bad: -1,
     unit: "From row to column, what the connections of jobs carry."},
 };
-
-function alive(pair) {
-  return ["stream", "relay", "direct", "lan"].includes(kindOf(pair.state));
-}
 
 function binOf(metric, value) {
   let bin = 0;
@@ -46,8 +41,8 @@ export function describe(a, b, pair) {
     parts.push(`path ${pair.path}`);
   if (pair.rtt)
     parts.push(`RTT ${f.rtt(pair.rtt)}`);
-  if (pair.lossAb || pair.lossBa)
-    parts.push(`loss ${pair.lossAb ? f.loss(pair.lossAb) : "0"} there, ${pair.lossBa ? f.loss(pair.lossBa) : "0"} back`);
+  if (pair.lossAb !== undefined || pair.lossBa !== undefined)
+    parts.push(`loss ${f.loss(pair.lossAb)} there, ${f.loss(pair.lossBa)} back`);
   if (pair.goodAb || pair.goodBa)
     parts.push(`goodput ${f.rate(pair.goodAb)} there, ${f.rate(pair.goodBa)} back`);
   return `${a} → ${b}: ${parts.join(", ")}`;
@@ -315,17 +310,19 @@ export function matrixView(app) {
   function weight(metric, pair) {
     const trouble = kindOf(pair.state) === "trouble" ? 1e18 : 0;
     if (!metric.of)
-      return trouble + ({relay: 2, stream: 3}[kindOf(pair.state)] || 0) * 1e9 + (pair.rtt || 0);
+      return trouble + ({relay: 2e9, stream: 3e9}[kindOf(pair.state)] || -1e9) + (pair.rtt || 0);
     const value = metric.of(pair);
-    return trouble + (value ? metric.bad > 0 ? value : 1e15 / value : 0);
+    return value ? metric.bad > 0 ? value : 1e15 / value : 0;
   }
 
   function drawWorst(metric) {
     const found = [];
     const names = app.live.names;
+    // Those of a machine that is not there follow from that.
+    const away = names.map((name) => app.live.rows.get(`n/${name}`)?.reachable === false);
     for (let i = 0; i < names.length; i++)
       for (let j = 0; j < names.length; j++) {
-        const pair = i === j ? null : app.live.pairAt(i, j);
+        const pair = i === j || away[i] || away[j] ? null : app.live.pairAt(i, j);
         if (!pair || !metric.of && j < i || metricSelect.value === "rtt" && j < i)
           continue;
         const w = weight(metric, pair);

@@ -6,7 +6,8 @@ import * as f from "/web/format.js";
 import {KIND_WORDS, decode, kindOf, pairKey} from "/web/live.js";
 import {cards, eventRow, events, eventsTable, tickAges} from "/web/lists.js";
 
-const WIDTH = 720;
+const WIDEST = 720;
+let wide = WIDEST; // px; letters are as large in a narrow window
 const HEIGHT = 150;
 
 /** Values over time as steps, each lasting until the next one; @points: [time, value or undefined]. */
@@ -15,7 +16,7 @@ function chart(title, points, from, to, text) {
   if (!known.length)
     return h("figure", {}, h("figcaption", {}, `${title}: nothing was measured`));
   const most = Math.max(...known) * 1.1 || 1;
-  const x = (t) => 46 + (WIDTH - 56) * (t - from) / Math.max(to - from, 1);
+  const x = (t) => 46 + (wide - 56) * (t - from) / Math.max(to - from, 1);
   const y = (v) => HEIGHT - 22 - (HEIGHT - 36) * v / most;
   let path = "";
   let pen = false;
@@ -31,20 +32,20 @@ function chart(title, points, from, to, text) {
   const words = `${title}: now ${text(known[known.length - 1])}, between ${text(Math.min(...known))} and ` +
     `${text(Math.max(...known))} since ${f.clock(from)}`;
   return h("figure", {}, h("figcaption", {}, words),
-    s("svg", {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "chart", role: "img", "aria-label": words},
-      [0, 0.5, 1].map((part) => [s("path", {class: "grid", d: `M46 ${y(most * part / 1.1)}H${WIDTH - 10}`}),
+    s("svg", {viewBox: `0 0 ${wide} ${HEIGHT}`, class: "chart", role: "img", "aria-label": words},
+      [0, 0.5, 1].map((part) => [s("path", {class: "grid", d: `M46 ${y(most * part / 1.1)}H${wide - 10}`}),
         s("text", {x: 42, y: y(most * part / 1.1) + 4, "text-anchor": "end"}, part ? text(most * part / 1.1) : "0")]),
       s("text", {x: 46, y: HEIGHT - 4}, f.clock(from)),
-      s("text", {x: WIDTH - 10, y: HEIGHT - 4, "text-anchor": "end"}, f.clock(to)),
+      s("text", {x: wide - 10, y: HEIGHT - 4, "text-anchor": "end"}, f.clock(to)),
       s("path", {class: "curve", d: path})));
 }
 
 /** Which way packets went, as a strip. */
 function strip(points, from, to) {
-  const x = (t) => 46 + (WIDTH - 56) * (t - from) / Math.max(to - from, 1);
+  const x = (t) => 46 + (wide - 56) * (t - from) / Math.max(to - from, 1);
   const words = points.map(([t, pair]) => `${f.clock(t)} ${pair ? pair.state : "nothing known"}`).join(", ");
   return h("figure", {}, h("figcaption", {}, "How packets went"),
-    s("svg", {viewBox: `0 0 ${WIDTH} 22`, class: "chart", role: "img", "aria-label": words},
+    s("svg", {viewBox: `0 0 ${wide} 22`, class: "chart", role: "img", "aria-label": words},
       points.map(([t, pair], i) => {
         const begin = x(Math.max(t, from));
         const end = x(i + 1 < points.length ? points[i + 1][0] : to);
@@ -94,8 +95,9 @@ export function pairView(app, a, b) {
   async function load() {
     asked = f.now();
     const number = app.live.rows.get("net")?.events;
-    const object = await app.attempt(() =>
-      app.ask("GET", `/v1/networks/${app.network}/objects/MeshEdge/${pairKey(a, b)}`));
+    // The hub has no object of a pair of which nobody has said anything.
+    const object = app.live.pair(a, b) && await app.attempt(() =>
+      app.ask("GET", `/v1/networks/${app.network}/objects/MeshEdge/${pairKey(a, b)}`), 404);
     status = object?.status || null;
     if (number !== shownEvents) {
       shownEvents = number;
@@ -124,6 +126,7 @@ export function pairView(app, a, b) {
   function drawHistory() {
     const to = f.now();
     const from = app.live.opened;
+    wide = Math.max(260, Math.min(WIDEST, Math.floor(history.clientWidth) || WIDEST));
     const first = a < b ? 1 : -1;
     const points = (app.live.history.get(pairKey(a, b)) || []).map(([t, code]) => [t, decode(code)]);
     const of = (name) => points.map(([t, pair]) => [t, pair?.[name]]);
@@ -133,8 +136,7 @@ export function pairView(app, a, b) {
     for (const [name, text, i] of [["Loss", f.loss, 0], ["Goodput", f.rate, 1]])
       for (const [words, field] of [[`${a} → ${b}`, there[i]], [`${b} → ${a}`, back[i]]])
         if (points.some(([, pair]) => pair?.[field]))
-          figures.push(chart(`${name} ${words}`, points.map(([t, pair]) => [t, pair ? pair[field] || 0 : undefined]),
-            from, to, text));
+          figures.push(chart(`${name} ${words}`, of(field), from, to, text));
     set(history, points.length ? figures : h("p", {class: "soft"}, "Nothing has been said of it yet."));
   }
 

@@ -11,7 +11,7 @@ function ttlSelect(id, chosen) {
 }
 
 function field(label, input) {
-  return h("div", {class: "field"}, h("label", {for: input.id}, label), input);
+  return h("div", {class: input.type === "checkbox" ? "field check" : "field"}, h("label", {for: input.id}, label), input);
 }
 
 // A secret is shown once, until the view is left.

@@ -46,7 +46,7 @@ function inBoxes(nodes, width) {
   for (const key of [...islands.keys()].sort()) {
     const members = islands.get(key);
     const columns = Math.min(fit, members.length,
-      Math.max(2, Math.ceil(Math.sqrt(members.length * cell.h / cell.w * 3))));
+      labels ? Math.max(2, Math.ceil(Math.sqrt(members.length * cell.h / cell.w * 3))) : fit);
     const w = Math.max(columns * cell.w, 84) + 2 * pad;
     const tall = Math.ceil(members.length / columns) * cell.h + head + pad;
     if (x > 1 && x + w > width) {

@@ -86,9 +86,8 @@ void node_report_on_sent(struct node_report *nr, nsec_t now)
 
 static json_t *encode_findings(const struct node_report_facts *facts)
 {
-    return facts->findings
-               ? self_encode(facts->findings, facts->snapshot->self, facts->wall_s)
-               : json_array();
+    return facts->findings ? self_encode(facts->findings, facts->snapshot->self, facts->wall_s)
+                           : json_array();
 }
 
 static bool is_same_field(const json_t *a, const json_t *b, const char *name)
@@ -200,10 +199,11 @@ static json_t *encode_edge(const void *edge, const void *ctx)
 
     if (t->lacks_rate)
         (void)snprintf(lacks, sizeof(lacks), "its rate is not kept: %s", facts->rates_why);
-    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
-        "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
-        "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
-        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "endpoint",
+    return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*}", "path",
+        path_kind_names[t->kind], "handshakeAgeSeconds",
+        t->handshake == 0 ? json_null() : json_integer((json_int_t)age), "alarm",
+        t->is_alarm ? json_true() : NULL, "relayIsBetter", t->is_relay_better ? json_true() : NULL,
+        "lossIn", edge_loss_encode(&t->loss), "endpoint",
         endpoint_is_none(&t->endpoint) ? NULL : endpoint_format(&t->endpoint, endpoint),
         "publicKey", x25519_public_is_none(&t->key) ? NULL : x25519_public_format(&t->key, key),
         "error", error);

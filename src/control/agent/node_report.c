@@ -90,9 +90,8 @@ void node_report_on_sent(struct node_report *nr, nsec_t now)
 
 static json_t *encode_findings(const struct node_report_facts *facts)
 {
-    return facts->findings
-               ? self_encode(facts->findings, facts->snapshot->self, facts->wall_s)
-               : json_array();
+    return facts->findings ? self_encode(facts->findings, facts->snapshot->self, facts->wall_s)
+                           : json_array();
 }
 
 static bool is_same_field(const json_t *a, const json_t *b, const char *name)

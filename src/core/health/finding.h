@@ -290,7 +290,7 @@ extern const char *const finding_severity_names[];
         "The interface is there, and no WireGuard with this node's key answers for it.", \
         "Start the agent, which begins the engine anew: systemctl restart weft-agent.", \
         "Kill weft-wg and the agent, and make another interface of that name: ip link add weft0 " \
-        "type dummy.") \
+        "type bridge.") \
     X(TLS_BLOCKED, "WEFT-TLS-001", NODE, NOTE, "TLS to the hub fails", \
         "UDP reaches the hub, and TCP to its API does not: were UDP to fail, nothing would be " \
         "left.", \

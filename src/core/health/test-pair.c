@@ -238,9 +238,8 @@ static void test_states_by_the_rest(void **state)
 static const struct edge_said refusing = {.path = PATH_KIND_NONE, .error = (char *)"another key"};
 static const struct edge_said served_better = {
     .path = PATH_KIND_RELAY, .fell_at = 5, .is_relay_better = true};
-static const struct edge_probed well = {.tunnel = EDGE_REACH_REACHED,
-    .underlay = EDGE_REACH_REACHED,
-    .is_heard = true};
+static const struct edge_probed well = {
+    .tunnel = EDGE_REACH_REACHED, .underlay = EDGE_REACH_REACHED, .is_heard = true};
 /* UDP of the other end arrives here, and nothing of ours is answered; and the other way round. */
 static const struct edge_probed hears = {
     .tunnel = EDGE_REACH_REACHED, .underlay = EDGE_REACH_SILENT, .is_heard = true};
@@ -284,8 +283,7 @@ static void expect(const struct pair_facts *f, const char *expected)
     assert_string_equal(is, expected);
 }
 
-#define DEAF_B                                                                                     \
-    "WEFT-ONEWAY-001 b: UDP from b does not arrive at a, while UDP from a arrives at b"
+#define DEAF_B "WEFT-ONEWAY-001 b: UDP from b does not arrive at a, while UDP from a arrives at b"
 
 static void test_what_is_found(void **state)
 {
@@ -308,8 +306,7 @@ static void test_what_is_found(void **state)
     f = facts_of(NULL, &direct, &direct, &well, &silent);
     expect(&f, "WEFT-PATH-001 -: a does not answer b through the tunnel");
     f = facts_of(NULL, &relay, &alarmed, NULL, NULL);
-    expect(&f,
-        "WEFT-PATH-004 -: b has no direct path to a, though only direct paths are wanted");
+    expect(&f, "WEFT-PATH-004 -: b has no direct path to a, though only direct paths are wanted");
     f.wants_relay = true;
     expect(&f, "");
     f = facts_of(NULL, &fell_in_mesh, &alarmed, NULL, NULL);
@@ -337,8 +334,7 @@ static void test_a_way_that_is_cut(void **state)
 
     expect(&f, DEAF_B "");
     f = facts_of(NULL, &direct, &direct, &hears, &hears_nothing);
-    expect(&f,
-        "WEFT-ONEWAY-001 a: UDP from a does not arrive at b, while UDP from b arrives at a");
+    expect(&f, "WEFT-ONEWAY-001 a: UDP from a does not arrive at b, while UDP from b arrives at a");
     f = facts_of(NULL, &direct, &none, &hears_nothing, &hears_only);
     expect(&f, DEAF_B ", and the tunnel is dead");
     /* One probe alone, one that is answered, and two that hear nothing or each other. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+#include <errno.h>
 
 #include "base/text.h"
 #include "health/self.h"

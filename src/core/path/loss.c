@@ -48,31 +48,6 @@ static void count(uint32_t *sum, uint64_t n)
     *sum = n > UINT32_MAX - *sum ? UINT32_MAX : *sum + (uint32_t)n;
 }
 
-void loss_track_add(
-    struct loss_track *t, uint64_t received, uint64_t lost, uint64_t here, nsec_t now)
-{
-    struct loss_period *p = &t->periods[t->at];
-    bool is_first = t->n == 0;
-    struct loss_rate rate;
-
-    /* What is added was between the last call and this one. */
-    if (is_first || t->added_at - p->since >= LOSS_PERIOD) {
-        t->at = is_first ? 0 : (t->at + 1) % LOSS_PERIODS;
-        t->n += t->n < LOSS_PERIODS;
-        p = &t->periods[t->at];
-        *p = (struct loss_period){.since = is_first ? now : t->added_at};
-    }
-    t->added_at = now;
-    if (!is_first) {
-        count(&p->received, received);
-        count(&p->lost, lost);
-        count(&p->here, here);
-    }
-    rate = loss_track_rate(t, now);
-    t->is_known = rate.packets >= (t->is_known ? LOSS_PACKETS_MIN : 2 * LOSS_PACKETS_MIN);
-    t->level = t->is_known ? loss_level(&rate, t->level) : LOSS_LEVEL_NONE;
-}
-
 /* The @i-th period before the present one. */
 static const struct loss_period *period_before(const struct loss_track *t, unsigned i)
 {
@@ -100,12 +75,54 @@ static struct loss_rate sum_up(const struct loss_track *t, nsec_t since, nsec_t 
     return r;
 }
 
+/* What counts of a track: the last minute, and all of ten that is not over. */
+struct views {
+    struct loss_rate minute;
+    struct loss_rate all;
+    bool is_sure; /* the last minute has lost enough to tell a rate */
+    bool is_over; /* or it is clean, and the rest was not */
+};
+
+static struct views look(const struct loss_track *t, nsec_t now)
+{
+    struct views v = {.minute = sum_up(t, now - MINUTE, now),
+        .all = sum_up(t, nsec_max(now - LOSS_PERIODS * LOSS_PERIOD, t->over_at), now)};
+
+    v.is_sure = v.minute.lost >= LOSS_LOST_MIN && loss_rate_is_known(&v.minute);
+    v.is_over = !v.is_sure && v.minute.packets >= ENOUGH && loss_rate_ppm(&v.all) > LITTLE_PPM;
+    return v;
+}
+
 struct loss_rate loss_track_rate(const struct loss_track *t, nsec_t now)
 {
-    struct loss_rate minute = sum_up(t, now - MINUTE, now);
-    struct loss_rate all = sum_up(t, now - LOSS_PERIODS * LOSS_PERIOD, now);
-    bool is_over = minute.packets >= ENOUGH && loss_rate_ppm(&all) > LITTLE_PPM;
-    bool is_sure = minute.lost >= LOSS_LOST_MIN && loss_rate_is_known(&minute);
+    struct views v = look(t, now);
 
-    return is_sure || is_over ? minute : all;
+    return v.is_sure || v.is_over ? v.minute : v.all;
+}
+
+void loss_track_add(
+    struct loss_track *t, uint64_t received, uint64_t lost, uint64_t here, nsec_t now)
+{
+    struct loss_period *p = &t->periods[t->at];
+    bool is_first = t->n == 0;
+    struct loss_rate rate;
+
+    /* What is added was between the last call and this one. */
+    if (is_first || t->added_at - p->since >= LOSS_PERIOD) {
+        t->at = is_first ? 0 : (t->at + 1) % LOSS_PERIODS;
+        t->n += t->n < LOSS_PERIODS;
+        p = &t->periods[t->at];
+        *p = (struct loss_period){.since = is_first ? now : t->added_at};
+    }
+    t->added_at = now;
+    if (!is_first) {
+        count(&p->received, received);
+        count(&p->lost, lost);
+        count(&p->here, here);
+    }
+    if (look(t, now).is_over)
+        t->over_at = now - MINUTE;
+    rate = loss_track_rate(t, now);
+    t->is_known = rate.packets >= (t->is_known ? LOSS_PACKETS_MIN : 2 * LOSS_PACKETS_MIN);
+    t->level = t->is_known ? loss_level(&rate, t->level) : LOSS_LEVEL_NONE;
 }

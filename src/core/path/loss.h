@@ -4,7 +4,8 @@
  * Theory of operation. An engine counts what has come from a peer and what has not, by the counters
  * in WireGuard's data messages, so on all traffic and without a probe (struct arrivals). Whoever
  * asks it adds to a track what these have grown by. A track keeps ten minutes, in periods of ten
- * seconds, and tells the rate of the last minute, or, where that has lost too few, of all ten.
+ * seconds, and tells the rate of the last minute, or, where that has lost too few, of all ten. What
+ * was lost before a busy minute that was clean is over, and counts no more.
  *
  * What this machine has dropped itself, because its socket was full, is missing by the counters as
  * well. It is no loss of the line. Which peer's datagrams it dropped is not known, so each peer has
@@ -83,6 +84,7 @@ struct loss_track {
     unsigned at;                              /* the present one */
     unsigned n;                               /* how many there are; 0: nothing was added */
     nsec_t added_at;                          /* time of the last loss_track_add() */
+    nsec_t over_at;                           /* what was lost before that is over */
     bool is_known;                            /* it has seen enough to tell a rate */
     enum loss_level level;
 };

@@ -158,6 +158,13 @@ static void test_levels_begin_and_end(void **state)
     assert_int_equal(w.t.level, LOSS_LEVEL_SOME);
     pass(&w, 65, 1000, 0, 0);
     assert_int_equal(w.t.level, LOSS_LEVEL_NONE);
+    /* What is over stays so, also where little is sent afterwards. */
+    for (unsigned i = 0; i < 400; i++) {
+        pass(&w, 1, 30, 0, 0);
+        assert_int_equal(w.t.level, LOSS_LEVEL_NONE);
+    }
+    pass(&w, 65, 980, 20, 0);
+    assert_int_equal(w.t.level, LOSS_LEVEL_CRITICAL);
 }
 
 /* What this machine dropped is not the line's, also when it is missed a little after that. */

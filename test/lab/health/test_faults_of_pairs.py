@@ -93,6 +93,7 @@ def older_engine(node: AgentNode) -> Iterator[None]:
     older = node.host.spawn(["/usr/bin/python3", PROGRAMS / "older_data_plane.py", SOCKET,
                              REAL_SOCKET], name="older")
     older.wait_line("listening")
+    node.host.run(["chown", "weft", SOCKET], quiet=True)
     yield
     older.stop()
     node.host.run(["mv", REAL_SOCKET, SOCKET], quiet=True)

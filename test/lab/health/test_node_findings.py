@@ -220,7 +220,7 @@ def test_without_a_data_plane(site: Members) -> None:
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not n3.has_interface(), 5, "the interface to go")
     assert codes(n3) == no_agent | {"WEFT-LINK-001"}
-    n3.host.run(["sh", "-c", "ip link add weft0 type dummy && ip link set weft0 up"], quiet=True)
+    n3.host.run(["sh", "-c", "ip link add weft0 type bridge && ip link set weft0 up"], quiet=True)
     assert codes(n3) == no_agent | {"WEFT-ENGINE-001"}
     n3.host.run(["ip", "link", "delete", "weft0"], quiet=True)
     n3.host.run(["sh", "-c", f"cp -a {STATE} /run/kept && mount -t tmpfs -o size=18m none {STATE} "

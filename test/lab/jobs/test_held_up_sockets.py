@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab
+from lab import Lab, wait_for
 from lab.support.agents import Site
 from lab.support.held_up import HeldUp, descendants, words_of
 from lab.support.topologies import one_switch
@@ -98,7 +98,6 @@ while True:
 """
 # What a line carries is known after five samples; and so long it is looked that nothing is named.
 WELL_S = 30
-SEVERITIES = ["note", "warning", "critical"]
 
 
 class Ring(HeldUp):
@@ -120,9 +119,9 @@ class Ring(HeldUp):
     def named(self, what: str, code: str, subject: str) -> str:
         """What is said, once it is; nothing else as grave is found in the network."""
         found = self.wait_named(what, code, subject)
-        grave = SEVERITIES.index(found["severity"])
-        assert [(one["code"], one["subject"]) for one in self.findings()
-                if SEVERITIES.index(one["severity"]) >= grave] == [(code, subject)]
+        wait_for(lambda: (code, subject) in self.site.found(found["severity"]), 10,
+                 "the hub to say so")
+        assert self.site.found(found["severity"]) == {(code, subject)}
         return found["text"]
 
     def mend(self, node: str, what: str) -> None:

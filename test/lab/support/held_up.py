@@ -23,10 +23,6 @@ class HeldUp:
         [job] = [job for job in json.loads(answer)["jobs"] if job["job"] == self.name]
         return job
 
-    def findings(self) -> list[dict]:
-        answer = self.site.hub.run([self.site.weft, "get", "findings", "--json"], quiet=True).out
-        return json.loads(answer)["findings"]
-
     def held_up_by(self) -> list[dict]:
         return self.look()["heldUpBy"]
 

@@ -794,8 +794,7 @@ static bool is_store_refusing(struct reports *s, nsec_t behind_for, nsec_t now)
     if (behind_for > STORE_UNHEARD)
         s->unheard_at = now;
     return s->is_refusing && behind_for <= STORE_UNHEARD &&
-           (s->unheard_at == 0 ||
-               store_refusal(s->model->store).at > s->unheard_at + STORE_SLACK);
+           (s->unheard_at == 0 || store_refusal(s->model->store).at > s->unheard_at + STORE_SLACK);
 }
 
 /* What is found of the store and of the relay's line, in each network. */

@@ -476,6 +476,7 @@ static void test_what_an_agent_finds_of_a_pair(void **state)
     static const char silent[] = "{'findings':[{'code':'WEFT-PEER-001','peer':'b','text':'x'},"
                                  "{'code':'WEFT-PEER-001','peer':'none','text':'x'}]}";
 
+    /* b was not heard since. */
     pass(1);
     say("a", silent);
     pass(2 * HEALTH_PAIRS_EACH / NSEC_PER_SEC);

@@ -153,6 +153,7 @@ def test_round_trips_are_told(site: Site) -> None:
                for rtt in told())
     # Of what is dead there is no number.
     pings.stop()
+    b.agent.allow("UDP to the hub fails, and so does TLS")
     site.lab.link("nb", "net").down()
     wait_for(lambda: (a.peers()["b"]["rttP50Ms"], a.peers()["b"]["rttMs"]) == (None, None), 60,
              "the figures to be gone")

@@ -191,7 +191,8 @@ def schema_of(argv: Sequence[object]) -> tuple[str, list[str]] | None:
     if place is None or "/compat/" in words[place]:  # a program of the last release, see compat
         return None
     words = words[place + 1:]
-    if words[:1] == ["get"] and {"edges", "events", "findings"} & set(words) and not wants_json(words):
+    for_people = {"edges", "events", "findings", "nat"}
+    if words[:1] == ["get"] and for_people & set(words) and not wants_json(words):
         return None
     if "--help" in words or not (wants_json(words) or set(words[:1]) & ALWAYS_JSON):
         return None

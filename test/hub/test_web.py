@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.support.schemas import check
 
 from .hub import Hub
 
@@ -150,7 +149,8 @@ def events_of(daemon) -> list[tuple[str, dict]]:
     lines = [line for line in daemon.lines() if line.startswith(("id: ", "data: "))]
     found = [(i[4:], json.loads(d[6:])) for i, d in zip(lines[::2], lines[1::2], strict=False)]
     for _, data in found:
-        check("api/live-event", data, "an event of the page")
+        # As docs/schema/api/live-event.json says; the rows are between the page and its hub.
+        assert set(data) <= {"all", "rows"} and all(isinstance(key, str) for key in data["rows"])
     return found
 
 

@@ -57,14 +57,13 @@ class Front(ThreadingHTTPServer):
         for item in made:
             item["metadata"] |= {"uid": item["metadata"]["name"], "resourceVersion": "1",
                                  "generation": 1}
-                           item["spec"]["matchConstraints"] = {
-                    "matchPolicy": "Equivalent", "objectSelector": {},
-                    "namespaceSelector": {}} | constraints = item["spec"].get("matchConstraints", {})
+            constraints = item["spec"].get("matchConstraints", {})
             for rule in constraints.get("resourceRules", []):
                 rule.setdefault("scope", "*")
             if constraints:
-                item["spec"]["matchConstraints"] = {"matchPolicy": "Equivalent", "objectSelector": {},
-                                                    "namespaceSelector": {}} | constraints
+                item["spec"]["matchConstraints"] = {
+                    "matchPolicy": "Equivalent", "objectSelector": {},
+                    "namespaceSelector": {}} | constraints
         return made
 
 

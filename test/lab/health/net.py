@@ -31,6 +31,7 @@ host d no-v6
 link d wan 203.0.113.24
 """
 
+PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 SEVERITIES = ["note", "warning", "critical"]
 
 # What this machine's cores may bring about.
@@ -54,6 +55,9 @@ class Net:
         self.probes = {}
         for name in names if probes else ():
             self.start_probe(name)
+        # Who never speaks to another one has no path to it.
+        for name, other in [] if probes else PAIRS:
+            self.nodes[name].host.spawn(["ping", self.nodes[other].address()], name="ping")
         wait_for(self.is_quiet, 60, "nothing to be found")
 
     def start_probe(self, name: str) -> None:
@@ -70,12 +74,11 @@ class Net:
     def is_quiet(self) -> bool:
         """Nothing is found but notes, all pairs are direct, and all probes reach all others."""
         edges = {e["name"]: e for e in self.get("edges")["edges"]}
-        pairs = [("a", "b"), ("a", "c"), ("b", "c")]
         said = [edges.get(f"{x}--{y}", {}).get("status", {}).get(f"probe/{n}", {})
-                for x, y in pairs for n in (x, y) if n in self.probes]
+                for x, y in PAIRS for n in (x, y) if n in self.probes]
         return (not [one for one in self.findings() if one["severity"] != "note"]
                 and all(edges.get(f"{x}--{y}", {}).get("state") in ("lan", "direct")
-                        for x, y in pairs)
+                        for x, y in PAIRS)
                 and all(s.get("tunnel") == "reached" and s.get("underlay") == "reached"
                         and s.get("underlayHeard") for s in said))
 

@@ -97,7 +97,7 @@ while True:
     time.sleep(0.2)
 """
 # What a line carries is known after five samples; and so long it is looked that nothing is named.
-WELL_S = 30
+WELL_S, AGAIN_S = 30, 15
 
 
 class Ring(HeldUp):
@@ -125,8 +125,10 @@ class Ring(HeldUp):
         return found["text"]
 
     def mend(self, node: str, what: str) -> None:
+        """And for a while it goes as usual, so that this is what is usual."""
         self.set(node, "")
         self.wait_mended(what)
+        self.wait_well(AGAIN_S)
 
     def rank(self, node: str) -> int:
         """The process that sends and receives there."""

@@ -25,8 +25,8 @@ struct server_config;
 /* ---- the port -------------------------------------------------------------------------------- */
 
 /*
- * Where the agent, or the probe, answers GET /metrics (server_listen_metrics()), over plain HTTP or,
- * if the server has a key, in TLS.
+ * Where the agent, or the probe, answers GET /metrics (server_listen_metrics()), over plain HTTP
+ * or, if the server has a key, in TLS.
  *
  * The word "overlay" stands for the node's overlay address; there only members of the network are
  * answered. At another address everybody is who reaches it. An address may not be there yet, as the

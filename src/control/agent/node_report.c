@@ -201,8 +201,7 @@ static void find_why(
 {
     const struct reach_peer *path = reach_find(facts->reach, peer);
 
-    (void)snprintf(
-        ret, EDGE_SAID_WHY_MAX + 1, "%.*s", EDGE_SAID_WHY_MAX, path ? path->why : "");
+    (void)snprintf(ret, EDGE_SAID_WHY_MAX + 1, "%.*s", EDGE_SAID_WHY_MAX, path ? path->why : "");
     text_make_plain(ret, ' ');
 }
 
@@ -224,11 +223,10 @@ static json_t *encode_edge(const void *edge, const void *ctx)
     if (!error && t->has_why)
         find_why(facts, t->head.peer, why);
     return json_pack("{s:s, s:o, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*, s:s*, s:s*}", "path",
-        path_kind_names[t->kind],
-        "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
-        "alarm", t->is_alarm ? json_true() : NULL, "relayIsBetter",
-        t->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&t->loss), "rtt",
-        edge_spread_encode(&t->spread), "endpoint",
+        path_kind_names[t->kind], "handshakeAgeSeconds",
+        t->handshake == 0 ? json_null() : json_integer((json_int_t)age), "alarm",
+        t->is_alarm ? json_true() : NULL, "relayIsBetter", t->is_relay_better ? json_true() : NULL,
+        "lossIn", edge_loss_encode(&t->loss), "rtt", edge_spread_encode(&t->spread), "endpoint",
         endpoint_is_none(&t->endpoint) ? NULL : endpoint_format(&t->endpoint, endpoint),
         "publicKey", x25519_public_is_none(&t->key) ? NULL : x25519_public_format(&t->key, key),
         "error", error, "why", why[0] != '\0' ? why : NULL);
@@ -319,9 +317,9 @@ static json_t *encode_node(const struct node_report_facts *facts)
 {
     bool is_user = facts->engine == ENGINE_KIND_USERSPACE;
 
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:O*, s:o*, s:o*}", "engine",
-        facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine], "version",
-        version_text, "hostname", facts->hostname, "candidates",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:O*, s:o*, s:o*}",
+        "engine", facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine],
+        "version", version_text, "hostname", facts->hostname, "candidates",
         path_report_encode_candidates(facts->self), "paths", path_report_encode_facts(facts->self),
         "aead", is_user ? node_speeds_encode(facts->speeds) : NULL, "fabric",
         facts->fabric ? fabric_report_encode(facts->fabric) : NULL, "relayLine",
@@ -402,10 +400,10 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
     json_decref(nr->found_reported);
     nr->found_reported = encode_findings(facts);
     edges = encode_edges(nr, facts);
-    body = json_pack("{s:o*, s:o*, s:o*, s:o, s:O*, s:o, s:o*}", "daily", encode_daily(nr, facts), "traffic",
-        encode_traffic(nr, facts, json_object_size(edges)), "node", encode_changes(nr, facts),
-        "applied", encode_applied(facts), "findings", nr->found_reported, "edges", edges,
-        "cpuPercent", cpu >= 0 && !nr->is_old_hub ? json_integer(cpu) : NULL);
+    body = json_pack("{s:o*, s:o*, s:o*, s:o, s:O*, s:o, s:o*}", "daily", encode_daily(nr, facts),
+        "traffic", encode_traffic(nr, facts, json_object_size(edges)), "node",
+        encode_changes(nr, facts), "applied", encode_applied(facts), "findings", nr->found_reported,
+        "edges", edges, "cpuPercent", cpu >= 0 && !nr->is_old_hub ? json_integer(cpu) : NULL);
     if (!nr->is_old_hub)
         edge_report_sign(&nr->edges, body);
     return body;

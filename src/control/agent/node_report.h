@@ -2,8 +2,9 @@
  * node_report.h - what this node reports to the hub, and when: PUT /v1/status.
  *
  * A report is due each minute. It is due five seconds after the last one when the path to a peer
- * has changed, or something else is found to be wrong. It is due a fifth of a second after the last one when this node's own addresses have
- * changed, because peers wait for that, or when one report could not hold everything.
+ * has changed, or something else is found to be wrong. It is due a fifth of a second after the last
+ * one when this node's own addresses have changed, because peers wait for that, or when one report
+ * could not hold everything.
  *
  * A report holds what differs from what the hub has (monitor/edge_report.h). An older hub replaces
  * all it has by each report, so it gets as much of everything as fits into one.
@@ -42,28 +43,28 @@ struct node_report {
 /** The facts from which a report is made. Borrowed. */
 struct node_report_facts {
     const struct snapshot *snapshot;
-    const struct observe *seen;         /* what the engine has seen of each peer */
-    const struct reach *reach;          /* how each peer is reached */
-    const struct path_side *self;       /* where this node may be reached */
-    const struct subnets *routes;       /* subnets that this node asks to be the way to */
-    const struct node_speeds *speeds;   /* of this machine's ciphers */
-    const struct fabric_report *fabric; /* NULL: none worth telling, or not known yet */
+    const struct observe *seen;           /* what the engine has seen of each peer */
+    const struct reach *reach;            /* how each peer is reached */
+    const struct path_side *self;         /* where this node may be reached */
+    const struct subnets *routes;         /* subnets that this node asks to be the way to */
+    const struct node_speeds *speeds;     /* of this machine's ciphers */
+    const struct fabric_report *fabric;   /* NULL: none worth telling, or not known yet */
     const struct relay_line_report *line; /* NULL: it does not relay, or nothing is known of it */
-    const struct meter *meter;          /* NULL: the hub is not told what moves */
-    const char *rates_why;              /* why rates are not kept; "": they are, or none wanted */
-    const char *hostname;               /* of this machine; NULL: not to be told */
-    const struct findings *findings;    /* NULL: nothing is known to be wrong */
-    const json_t *machine;              /* on which this agent runs; NULL: not to be told */
-    const struct machine_watch *counts; /* what its kernel counts; NULL: not read yet */
-    uint16_t metrics_port;   /* where Prometheus asks, at the overlay address; 0: nowhere there */
+    const struct meter *meter;            /* NULL: the hub is not told what moves */
+    const char *rates_why;                /* why rates are not kept; "": they are, or none wanted */
+    const char *hostname;                 /* of this machine; NULL: not to be told */
+    const struct findings *findings;      /* NULL: nothing is known to be wrong */
+    const json_t *machine;                /* on which this agent runs; NULL: not to be told */
+    const struct machine_watch *counts;   /* what its kernel counts; NULL: not read yet */
+    uint16_t metrics_port; /* where Prometheus asks, at the overlay address; 0: nowhere there */
     const struct node_daily *daily;     /* what lines carry; NULL: not to be told */
     const struct keepalive_bounds *nat; /* what was measured of the NAT; NULL: nothing yet */
     bool is_natted;                     /* there is one between this node and the hub */
-    enum engine_kind engine; /* AUTO: none runs */
-    uint64_t applied;        /* revision of the last pass that succeeded; 0: none did */
-    const char *fault;       /* why the last pass failed; "": it did not */
-    nsec_t now;              /* monotonic */
-    int64_t wall_s;          /* since 1970 */
+    enum engine_kind engine;            /* AUTO: none runs */
+    uint64_t applied;                   /* revision of the last pass that succeeded; 0: none did */
+    const char *fault;                  /* why the last pass failed; "": it did not */
+    nsec_t now;                         /* monotonic */
+    int64_t wall_s;                     /* since 1970 */
 };
 
 /** node_report_init() - nothing was reported yet. @run: a random number, not 0. */

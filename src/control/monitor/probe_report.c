@@ -68,8 +68,8 @@ static json_t *wrap(struct probe_report *pr, const char *self, json_t *edges, si
 
     (void)snprintf(
         owner, sizeof(owner), "%s/%.*s", edge_owner_names[EDGE_OWNER_PROBE], NAME_MAX_LEN, self);
-    body =
-        json_pack("{s:s, s:i, s:o*}", "owner", owner, "everySeconds", (int)every_s(n), "edges", edges);
+    body = json_pack(
+        "{s:s, s:i, s:o*}", "owner", owner, "everySeconds", (int)every_s(n), "edges", edges);
     edge_report_sign(&pr->edges, body);
     pr->is_on_its_way = true;
     return body;

@@ -83,7 +83,8 @@ static void test_only_what_differs(void **state)
     greet(&pr, edges, 2, now);
     assert_report(&pr, edges, 2, now,
         "{\"run\": 7, \"number\": 2, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
-        "\"everySeconds\": 10, \"edges\": {\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 1.0, \"underlay\": "
+        "\"everySeconds\": 10, \"edges\": {\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 1.0, "
+        "\"underlay\": "
         "\"unknown\"}, \"c\": {\"tunnel\": \"silent\", \"underlay\": \"unknown\"}}}");
     /* One at a time. */
     assert_none(&pr, edges, 2, now);
@@ -176,7 +177,8 @@ static void test_reports_that_are_not_taken(void **state)
     probe_report_on_result(&pr, EDGE_REPORT_AGAIN, MIDDLE, now);
     assert_report(&pr, edges, 1, pr.due_at,
         "{\"run\": 7, \"number\": 3, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
-        "\"everySeconds\": 10, \"edges\": {\"b\": {\"tunnel\": \"silent\", \"tunnelRttMs\": 1.0, \"underlay\": "
+        "\"everySeconds\": 10, \"edges\": {\"b\": {\"tunnel\": \"silent\", \"tunnelRttMs\": 1.0, "
+        "\"underlay\": "
         "\"unknown\"}}}");
     probe_report_deinit(&pr);
 }

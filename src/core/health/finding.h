@@ -642,8 +642,9 @@ void finding_set_fix(struct finding *f, const char *fmt, ...) __attribute__((for
 /** What has changed with a finding. */
 typedef void (*finding_changed_fn)(void *arg, const struct finding *f, bool is_over);
 
-/** findings_done() - @subject, NULL: all, was looked at: tell @changed (NULL: nobody) of what has begun and of
- * what is over, which is forgotten. @changed must not change @f, and @subject is not a finding's.
+/** findings_done() - @subject, NULL: all, was looked at: tell @changed (NULL: nobody) of what has
+ * begun and of what is over, which is forgotten. @changed must not change @f, and @subject is not a
+ * finding's.
  */
 void findings_done(struct findings *f, const char *subject, finding_changed_fn changed, void *arg);
 

@@ -142,10 +142,9 @@ void node_find_way(
     const struct node_facts *f, struct findings *set, const char *subject, int64_t at)
 {
     if (node_is_deaf(f))
-        finding_set_fix(
-            findings_add(set, FINDING_WAY_DEAF, subject, at,
-                "%s has acknowledged nothing that the hub has sent it for %" PRId64
-                " s, while packets of %s arrive at the hub.",
-                f->name, f->lost_for, f->name),
+        finding_set_fix(findings_add(set, FINDING_WAY_DEAF, subject, at,
+                            "%s has acknowledged nothing that the hub has sent it for %" PRId64
+                            " s, while packets of %s arrive at the hub.",
+                            f->name, f->lost_for, f->name),
             "Let UDP of the hub in at %s, and at the NAT or packet filter before it.", f->name);
 }

@@ -22,8 +22,8 @@
  * the node is lost: TCP has sent it again five times by then. */
 #define NODE_LOST_AFTER 6
 
-/** Whose packets come, and who has acknowledged nothing, for so long: the way to it is cut. A machine
- * that comes back is heard before its TCP is. */
+/** Whose packets come, and who has acknowledged nothing, for so long: the way to it is cut. A
+ * machine that comes back is heard before its TCP is. */
 #define NODE_DEAF_AFTER 10
 
 /** Has the node a WireGuard session with the hub? */

@@ -397,7 +397,8 @@ static bool is_for_hub(enum finding_code code)
 }
 
 /* The other node of a pair with the node @name; "": @subject is that node; NULL: neither. */
-static const char *peer_in(const char *subject, const char *name, char buf[static FINDING_SUBJECT_MAX])
+static const char *peer_in(
+    const char *subject, const char *name, char buf[static FINDING_SUBJECT_MAX])
 {
     const char *middle = strstr(subject, "--");
     size_t len = strlen(name);
@@ -407,8 +408,7 @@ static const char *peer_in(const char *subject, const char *name, char buf[stati
     if (!middle)
         return NULL;
     if (strcmp(middle + 2, name) == 0) {
-        (void)snprintf(
-            buf, FINDING_SUBJECT_MAX, "%.*s", (int)(middle - subject), subject);
+        (void)snprintf(buf, FINDING_SUBJECT_MAX, "%.*s", (int)(middle - subject), subject);
         return buf;
     }
     return strncmp(subject, name, len) == 0 && subject + len == middle ? middle + 2 : NULL;
@@ -425,11 +425,11 @@ json_t *self_encode(const struct findings *f, const char *name, int64_t at)
         const char *peer = is_for_hub(item->code) ? peer_in(item->subject, name, buf) : NULL;
 
         if (peer)
-            fields_append(&list,
-                json_pack("{s:s, s:s*, s:I, s:s, s:s}", "code", finding_kinds[item->code].code,
-                    "peer", peer[0] != '\0' ? peer : NULL, "forSeconds",
-                    (json_int_t)(at > item->since ? at - item->since : 0), "text", item->text,
-                    "fix", item->fix));
+            fields_append(
+                &list, json_pack("{s:s, s:s*, s:I, s:s, s:s}", "code",
+                           finding_kinds[item->code].code, "peer", peer[0] != '\0' ? peer : NULL,
+                           "forSeconds", (json_int_t)(at > item->since ? at - item->since : 0),
+                           "text", item->text, "fix", item->fix));
     }
     return list;
 }
@@ -451,7 +451,8 @@ static int decode_said(struct findings *ret, const json_t *json, int64_t at, str
         bool is_pair = finding_kinds[k].subject == FINDING_OF_PAIR;
         struct finding *found;
 
-        if (strcmp(finding_kinds[k].code, code) != 0 || !is_for_hub(k) || is_pair != (peer[0] != '\0'))
+        if (strcmp(finding_kinds[k].code, code) != 0 || !is_for_hub(k) ||
+            is_pair != (peer[0] != '\0'))
             continue;
         found = findings_add(ret, (enum finding_code)k, peer, at - (int64_t)for_s, "%s", text);
         if (!found)

@@ -68,8 +68,8 @@ struct observe {
     struct relay_line_report line;
     /* Since the last look it is more or less full, or asks others to go or lets them back. */
     bool has_new_line;
-    bool has_new_loss;          /* at the last look some peer's loss began, ended, or was known or
-                                   unknown for the first time */
+    bool has_new_loss; /* at the last look some peer's loss began, ended, or was known or
+                          unknown for the first time */
 };
 
 /** observe_deinit() - release. */

@@ -119,8 +119,7 @@ static void answer_page(struct handlers *h, const struct model_network *net, con
         handlers_nodes(h, net, now), "edges", edge_view_list(net, wall), "jobs",
         handlers_jobs(h, net), "findings",
         findings_encode(health_of(&h->reports->health, net->spec.meta.name), wall), "events",
-        "events",
-        edge_events_encode(&h->reports->events, net->spec.meta.name), "cost", cost);
+        "events", edge_events_encode(&h->reports->events, net->spec.meta.name), "cost", cost);
     if (facts)
         page_format(&out, facts);
     response_text(rs, 200, facts ? str_take(&out, NULL) : NULL, "text/html; charset=utf-8");

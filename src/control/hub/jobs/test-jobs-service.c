@@ -307,8 +307,8 @@ static void test_served(void **state)
     job = join("quiet", "a");
     assert_ptr_equal(job, jobs_find(&f.service, "quiet"));
     all = jobs_list(&f.service);
-    expect_shown(all + strlen("{\"jobs\":["), "default", 29400, 2379,
-        ",\"present\":[],\"heldUpBy\":[]},{");
+    expect_shown(
+        all + strlen("{\"jobs\":["), "default", 29400, 2379, ",\"present\":[],\"heldUpBy\":[]},{");
     second = strstr(all, "},{") + 2;
     expect_shown(second, "quiet", job->record.port, job->record.port,
         ",\"present\":[\"a\"],\"heldUpBy\":[]}]}\n");

@@ -57,28 +57,28 @@ struct reported_node {
     bool has_new_own;              /* hub/watch/health.c has not looked at it yet */
     struct copies copies;          /* does another machine run as this node as well? */
     bool had_copies;               /* the network's events tell that one does */
-    int64_t there_at;      /* when its machine was known to be there, s since 1970; 0: never yet */
-    int64_t unapplied_at;  /* since when its agent is heard and has applied nothing; 0: it has */
-    int64_t probe_at;      /* when its probe's last report came, s since 1970; 0: none did */
-    uint32_t probe_every;  /* its probe reports at least each so many s; 0: it does not say */
-    int64_t settles_at;    /* what is said of its pairs may be old up to then, s since 1970 */
-    uint16_t conditions;   /* hub/watch/health.c's: as it was when it was looked at last */
-    nsec_t lost_at;        /* likewise: as watched_node's when the next was read; 0: never yet */
-    uint64_t lost_rx;      /* likewise: bytes received from it until then */
-    nsec_t sent_at;        /* likewise: when more had come for the first time; 0: none has */
-    bool is_found;         /* likewise: something was found of it */
-    bool is_down;          /* likewise: its machine is down */
-    bool is_probe_silent;  /* likewise: what its probe said is not counted */
-    bool was_silent;               /* the network's events tell that its agent is silent */
-    bool was_unapplied;            /* likewise, that it has never applied anything */
-    nsec_t seen_at;                /* when it last spoke to us, monotonic; 0: not since the start */
+    int64_t there_at;     /* when its machine was known to be there, s since 1970; 0: never yet */
+    int64_t unapplied_at; /* since when its agent is heard and has applied nothing; 0: it has */
+    int64_t probe_at;     /* when its probe's last report came, s since 1970; 0: none did */
+    uint32_t probe_every; /* its probe reports at least each so many s; 0: it does not say */
+    int64_t settles_at;   /* what is said of its pairs may be old up to then, s since 1970 */
+    uint16_t conditions;  /* hub/watch/health.c's: as it was when it was looked at last */
+    nsec_t lost_at;       /* likewise: as watched_node's when the next was read; 0: never yet */
+    uint64_t lost_rx;     /* likewise: bytes received from it until then */
+    nsec_t sent_at;       /* likewise: when more had come for the first time; 0: none has */
+    bool is_found;        /* likewise: something was found of it */
+    bool is_down;         /* likewise: its machine is down */
+    bool is_probe_silent; /* likewise: what its probe said is not counted */
+    bool was_silent;      /* the network's events tell that its agent is silent */
+    bool was_unapplied;   /* likewise, that it has never applied anything */
+    nsec_t seen_at;       /* when it last spoke to us, monotonic; 0: not since the start */
     nsec_t only_enrolled_at; /* when it enrolled here, monotonic; 0: it was heard since, or it is
                                 not known when */
     struct rate asked;       /* how often it reports */
     struct reported_fitness *fitness; /* owns; drain.c's; NULL: no check has failed here */
-    bool is_unsaved;         /* @heard differs from the store */
-    struct list unsaved;     /* in reports.c's list */
-    const struct model_node *node; /* pins: whose they are */
+    bool is_unsaved;                  /* @heard differs from the store */
+    struct list unsaved;              /* in reports.c's list */
+    const struct model_node *node;    /* pins: whose they are */
 };
 
 /** reported_count_edges() - set @counts, after its edges have changed. */

@@ -210,10 +210,10 @@ struct report {
     char version[REQUEST_WORD_MAX + 1];
     char hostname[NAME_MAX_LEN + 1]; /* of its machine, without a domain; "": not said */
     struct report_machine machine;
-    char *candidates;      /* owns; an array */
-    char *paths;           /* owns; an object: what goes with the candidates */
-    char *aead;            /* owns; an object of MB/s by cipher */
-    char *fabric;          /* owns; an object: node_status.h */
+    char *candidates; /* owns; an array */
+    char *paths;      /* owns; an object: what goes with the candidates */
+    char *aead;       /* owns; an object of MB/s by cipher */
+    char *fabric;     /* owns; an object: node_status.h */
     /* Owns; how its line is, where it relays; NULL: not said. */
     struct relay_line_report *line;
     struct subnets routes; /* that it asks for; what it has is the hub's word */
@@ -225,10 +225,10 @@ struct report {
     bool has_applied;                  /* the agent says what it has applied: the next two */
     uint64_t applied;                  /* the revision; 0: none yet */
     char *error;                       /* owns; why its last pass failed; NULL: it did not */
-    bool has_cpu;           /* the next is said */
-    uint16_t cpu_percent;   /* of its machine's cores, in the last minute */
-    uint32_t every_seconds; /* of a probe: a report comes at least so often; 0: it does not say */
-    bool has_edges;         /* something is said about edges */
+    bool has_cpu;                      /* the next is said */
+    uint16_t cpu_percent;              /* of its machine's cores, in the last minute */
+    uint32_t every_seconds;  /* of a probe: a report comes at least so often; 0: it does not say */
+    bool has_edges;          /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
     bool has_findings;       /* something is said about what is wrong */
     struct findings found;   /* owns; all of it: self_decode() */

@@ -90,8 +90,8 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev)
     s->n++;
     if (!kept)
         return;
-    *kept = (struct edge_event_kept){
-        .number = s->n, .at = ev->at, .kind = ev->kind, .code = ev->code};
+    *kept =
+        (struct edge_event_kept){.number = s->n, .at = ev->at, .kind = ev->kind, .code = ev->code};
     (void)snprintf(kept->object, sizeof(kept->object), "%s", ev->object);
     (void)snprintf(kept->text, sizeof(kept->text), "%s", ev->text);
 }
@@ -125,10 +125,9 @@ json_t *edge_events_encode(const struct edge_events *s, const char *network)
         const struct edge_event_kept *kept = &ring->kept[(ring->first + i) % ring->n];
 
         fields_append(
-            &items, json_pack("{s:I, s:I, s:s, s:s*, s:s, s:s}", "number",
-                        (json_int_t)kept->number, "time", (json_int_t)kept->at, "type",
-                        edge_event_names[kept->kind], "code", kept->code, "object", kept->object,
-                        "text", kept->text));
+            &items, json_pack("{s:I, s:I, s:s, s:s*, s:s, s:s}", "number", (json_int_t)kept->number,
+                        "time", (json_int_t)kept->at, "type", edge_event_names[kept->kind], "code",
+                        kept->code, "object", kept->object, "text", kept->text));
     }
     return items;
 }

@@ -401,8 +401,8 @@ static void look_at(struct edge_list *l, const struct edge_pair *pair, bool in_t
         return;
     l->counts[verdict.state]++;
     if (!is_full(l))
-        (void)json_array_append_new(l->rows,
-            make_row(l, pair, &verdict, pair_since(&facts, verdict.state, l->wall_s)));
+        (void)json_array_append_new(
+            l->rows, make_row(l, pair, &verdict, pair_since(&facts, verdict.state, l->wall_s)));
 }
 
 /* The pair of two nodes of which nobody says anything. Hubs speak to all, and are known. */

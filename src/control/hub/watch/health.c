@@ -106,20 +106,20 @@ static void on_changed(void *arg, const struct finding *f, bool is_over)
 
     if (has_own_event[f->code])
         return;
-    edge_events_add(by->h->events,
-        &(struct edge_event){.kind = is_over ? EDGE_EVENT_GONE : EDGE_EVENT_FOUND,
-            .at = by->wall_s,
-            .network = by->network,
-            .object = f->subject,
-            .code = finding_kinds[f->code].code,
-            .text = f->text});
+    edge_events_add(
+        by->h->events, &(struct edge_event){.kind = is_over ? EDGE_EVENT_GONE : EDGE_EVENT_FOUND,
+                           .at = by->wall_s,
+                           .network = by->network,
+                           .object = f->subject,
+                           .code = finding_kinds[f->code].code,
+                           .text = f->text});
 }
 
 static void end_look(struct health *h, struct findings *found, const char *network,
     const char *subject, int64_t wall_s)
 {
-    findings_done(
-        found, subject, on_changed, &(struct looked_at_by){.h = h, .network = network, .wall_s = wall_s});
+    findings_done(found, subject, on_changed,
+        &(struct looked_at_by){.h = h, .network = network, .wall_s = wall_s});
 }
 
 struct findings *health_begin(
@@ -186,8 +186,8 @@ static int64_t lost_for(const struct model_node *node, const struct health_time 
     return lost / NSEC_PER_SEC;
 }
 
-/* For how long have packets of it come since it acknowledges nothing, s; -1: none have. Several hubs
- * do not know of each other's. */
+/* For how long have packets of it come since it acknowledges nothing, s; -1: none have. Several
+ * hubs do not know of each other's. */
 static int64_t sending_for(const struct model_node *node, nsec_t now)
 {
     struct reported_node *r = node->reported;
@@ -227,8 +227,8 @@ static void tell(struct health *h, const struct model_node *node, enum edge_even
 }
 
 /* The events of their own that follow from a node's facts. */
-static void tell_node(struct health *h, const struct model_node *node,
-    const struct node_facts *facts, int64_t wall_s)
+static void tell_node(
+    struct health *h, const struct model_node *node, const struct node_facts *facts, int64_t wall_s)
 {
     struct reported_node *r = node->reported;
     char text[EDGE_EVENT_TEXT_MAX];
@@ -308,8 +308,8 @@ static unsigned conditions_of(const struct model_node *node, const struct health
     bool is_failing = has_agent && r->heard.report.error;
     bool is_known_unapplied = has_agent && r->reported_at != 0 && is_unapplied(r);
     bool is_late = has_agent && unapplied_for(r, at) >= EDGE_SILENT_AFTER;
-    bool is_line = node->spec.relay && r->heard.report.line &&
-                   r->heard.report.line->level != RELAY_LINE_OPEN;
+    bool is_line =
+        node->spec.relay && r->heard.report.line && r->heard.report.line->level != RELAY_LINE_OPEN;
 
     return (is_lost ? CONDITION_LOST : 0u) | (is_failing ? CONDITION_FAILING : 0u) |
            (is_known_unapplied ? CONDITION_UNAPPLIED : 0u) | (is_late ? CONDITION_LATE : 0u) |
@@ -342,8 +342,8 @@ static bool is_of_itself(const struct finding *own)
 }
 
 /* Of the way from this hub to the node. */
-static void look_way(struct health *h, struct health_network *hn, const struct node_facts *facts,
-    int64_t wall_s)
+static void look_way(
+    struct health *h, struct health_network *hn, const struct node_facts *facts, int64_t wall_s)
 {
     char subject[FINDING_SUBJECT_MAX];
 
@@ -448,8 +448,8 @@ static void note_reached(const struct model_network *net, const struct model_nod
     }
 }
 
-static void pass_nodes(struct health *h, struct health_network *hn,
-    const struct model_network *net, const struct health_time *at)
+static void pass_nodes(struct health *h, struct health_network *hn, const struct model_network *net,
+    const struct health_time *at)
 {
     const char **reached_by;
     bool is_any_lost = false;
@@ -518,11 +518,10 @@ static bool is_pair_settling(const struct health *h, const struct edge_pair *pai
            is_settling(pair->nodes[1]->reported->settles_at, wall_s);
 }
 
-static bool has_to_wait(
-    const struct health *h, const struct edge_pair *pair, const struct pair_verdict *v, int64_t wall_s)
+static bool has_to_wait(const struct health *h, const struct edge_pair *pair,
+    const struct pair_verdict *v, int64_t wall_s)
 {
-    return v->waits ||
-           (v->code != FINDING_PAIR_KEY_REFUSED && is_pair_settling(h, pair, wall_s));
+    return v->waits || (v->code != FINDING_PAIR_KEY_REFUSED && is_pair_settling(h, pair, wall_s));
 }
 
 /* What is lost each way, by what the agent at its end has counted and still says. */
@@ -533,8 +532,7 @@ static void find_losses(struct findings *found, const struct pair_facts *f, int6
         const struct edge_said *said = to->said;
         bool is_old = !said || to->is_down || to->silent_for < 0 ||
                       to->silent_for >= EDGE_SILENT_AFTER || said->path == PATH_KIND_NONE;
-        bool is_relayed =
-            said && (said->path == PATH_KIND_RELAY || said->path == PATH_KIND_STREAM);
+        bool is_relayed = said && (said->path == PATH_KIND_RELAY || said->path == PATH_KIND_STREAM);
 
         way_loss_find(
             found, f->ends[1 - i].node, to->node, is_old ? NULL : &said->loss, is_relayed, wall_s);
@@ -542,8 +540,7 @@ static void find_losses(struct findings *found, const struct pair_facts *f, int6
 }
 
 /* May what the end @i says of the other one follow from its machine's having gone? */
-static bool is_other_gone(
-    const struct edge_pair *pair, const struct pair_facts *f, unsigned i)
+static bool is_other_gone(const struct edge_pair *pair, const struct pair_facts *f, unsigned i)
 {
     const struct pair_end *other = &f->ends[1 - i];
 
@@ -601,7 +598,7 @@ static void look_pair(struct health *h, struct health_network *hn, const struct 
         pair_assess(&facts, &v);
     }
     subject = v.is_found && finding_kinds[v.code].subject == FINDING_OF_WAY ? names->one_way[v.from]
-                                                                           : names->pair;
+                                                                            : names->pair;
     /* What was found already need not wait. */
     if (v.is_found && !findings_find(&hn->found, v.code, subject) &&
         has_to_wait(h, pair, &v, wall_s)) {
@@ -666,8 +663,8 @@ void health_look_pair(
 }
 
 /* A pair by its name. */
-static void look_named(struct health *h, struct health_network *hn,
-    const struct model_network *net, const char *name, int64_t wall_s)
+static void look_named(struct health *h, struct health_network *hn, const struct model_network *net,
+    const char *name, int64_t wall_s)
 {
     const char *middle = strstr(name, "--");
     char first[NAME_MAX_LEN + 1];
@@ -770,11 +767,12 @@ void health_node_gone(struct health *h, const struct model_node *node, int64_t w
     hn->is_again = true;
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------- */
+/* ---- jobs -------------------------------------------------------------------------------------
+ */
 
 /* Jobs are looked at where they are served (job_network.h), and shown with all else. */
-static void take_jobs(struct health *h, struct health_network *hn, const struct model_network *net,
-    int64_t wall_s)
+static void take_jobs(
+    struct health *h, struct health_network *hn, const struct model_network *net, int64_t wall_s)
 {
     findings_take(&hn->found, net->served ? jobs_findings(&net->served->jobs) : NULL,
         1u << FINDING_OF_JOB | 1u << FINDING_OF_RANK, on_changed,

@@ -47,23 +47,23 @@
 struct reports {
     struct model *model; /* pins */
     struct edge_events events;
-    struct health health;    /* what is found of it */
+    struct health health;          /* what is found of it */
     const struct relay_line *line; /* pins: of this hub's relay; NULL: it has none */
-    size_t n_parts;          /* parts of edges in memory; each reports_look() counts anew */
-    size_t n_parts_left_out; /* parts that had no room, since the start */
-    int64_t started_at;      /* time of the first reports_look(), s since 1970 */
-    nsec_t clock_at;         /* monotonic; a moment, 0: none yet, ... */
-    int64_t clock_wall_s;    /* ... and what the clock said in it, s since 1970 */
-    nsec_t looked_at;        /* when the parts were last counted */
-    nsec_t present_at;       /* when all nodes were, by presence_tick() */
-    struct list unsaved;     /* of struct reported_node: records still to be written */
-    nsec_t flushed_at;       /* when unsaved records were last written */
-    unsigned n_flushes;      /* commits of records that are not answered yet */
-    bool is_behind;          /* the store, as it was told last */
-    bool is_refusing;        /* likewise */
-    bool is_hub_found;       /* something is found of it, or of the relay's line */
-    nsec_t unheard_at;       /* when it was last not heard; 0: never */
-    struct err failure;      /* the error of a failed commit, until reports_tick() returns it */
+    size_t n_parts;                /* parts of edges in memory; each reports_look() counts anew */
+    size_t n_parts_left_out;       /* parts that had no room, since the start */
+    int64_t started_at;            /* time of the first reports_look(), s since 1970 */
+    nsec_t clock_at;               /* monotonic; a moment, 0: none yet, ... */
+    int64_t clock_wall_s;          /* ... and what the clock said in it, s since 1970 */
+    nsec_t looked_at;              /* when the parts were last counted */
+    nsec_t present_at;             /* when all nodes were, by presence_tick() */
+    struct list unsaved;           /* of struct reported_node: records still to be written */
+    nsec_t flushed_at;             /* when unsaved records were last written */
+    unsigned n_flushes;            /* commits of records that are not answered yet */
+    bool is_behind;                /* the store, as it was told last */
+    bool is_refusing;              /* likewise */
+    bool is_hub_found;             /* something is found of it, or of the relay's line */
+    nsec_t unheard_at;             /* when it was last not heard; 0: never */
+    struct err failure; /* the error of a failed commit, until reports_tick() returns it */
 };
 
 /** reports_init() - with nothing unsaved. @model: pinned. */
@@ -138,8 +138,9 @@ json_t *reports_of_node(const struct model_node *node);
 /*
  * A node is present if its watch is open, if it has made a request recently, or if it has a
  * WireGuard session with the hub. A watch whose machine acknowledges nothing any more is none. The
- * hub knows nothing but the handshakes of a node without an agent. A node that is present is noted as seen, and if it is ephemeral its lease begins anew. Its
- * lease begins anew as well when another hub of the same store has noted that it was seen.
+ * hub knows nothing but the handshakes of a node without an agent. A node that is present is noted
+ * as seen, and if it is ephemeral its lease begins anew. Its lease begins anew as well when another
+ * hub of the same store has noted that it was seen.
  */
 
 struct overlay_facts;
@@ -156,12 +157,12 @@ bool presence_has_session(const struct overlay_facts *facts, nsec_t now);
 /*
  * Another hub may have changed what this hub still tells its nodes. The back end repairs that by
  * itself: it begins its watch again behind what came last, and reads all keys where that is gone.
- * Here people are told, by an event and a finding in each network, and in the log. Heartbeats say it as well
- * (watch/view.h), and so does "weft status" on each node.
+ * Here people are told, by an event and a finding in each network, and in the log. Heartbeats say
+ * it as well (watch/view.h), and so does "weft status" on each node.
  *
- * Of a store that refuses commits a finding says it, the log, GET /v1/health and the metrics. Nothing may want
- * to be written while it does, so something is then written each few seconds, to see whether it is
- * over.
+ * Of a store that refuses commits a finding says it, the log, GET /v1/health and the metrics.
+ * Nothing may want to be written while it does, so something is then written each few seconds, to
+ * see whether it is over.
  */
 
 /** store_lag_tick() - each second. @wall_s: s since 1970. */

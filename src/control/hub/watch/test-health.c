@@ -56,8 +56,8 @@ static void say_probe(const char *name, const char *peer, const char *part)
 {
     char text[512];
 
-    (void)snprintf(text, sizeof(text),
-        "{'owner':'probe/%s','everySeconds':10,'edges':{'%s':{%s}}}", name, peer, part);
+    (void)snprintf(text, sizeof(text), "{'owner':'probe/%s','everySeconds':10,'edges':{'%s':{%s}}}",
+        name, peer, part);
     say(name, text);
 }
 
@@ -269,7 +269,8 @@ static void test_what_is_shown_of_one_that_is_down(void **state)
     struct edge_pair pair = {.nodes = {audience_node("a"), audience_node("b")}};
     json_t *json;
 
-    say_probe("a", "b", "'tunnel':'reached','tunnelRttMs':3,'underlay':'reached','underlayHeard':true");
+    say_probe(
+        "a", "b", "'tunnel':'reached','tunnelRttMs':3,'underlay':'reached','underlayHeard':true");
     say_probe("b", "a", "'tunnel':'reached','tunnelRttMs':3,'underlay':'reached'");
     audience_node("b")->reported->is_down = true;
     json = edge_view_status(&pair, wall_s);

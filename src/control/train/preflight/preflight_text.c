@@ -43,7 +43,8 @@ static json_t *encode_finding(const struct preflight_finding *f, const struct pr
     if (f->b != PREFLIGHT_NOBODY)
         (void)json_array_append_new(nodes, json_string(in->nodes[f->b].name));
     return json_pack("{s:s, s:s*, s:s, s:o, s:s, s:s}", "fault", preflight_fault_names[f->fault],
-        "code", code_of(f), "level", preflight_level_names[f->level], "nodes", nodes, "text", f->text, "fix", f->fix);
+        "code", code_of(f), "level", preflight_level_names[f->level], "nodes", nodes, "text",
+        f->text, "fix", f->fix);
 }
 
 static json_t *encode_way(const struct preflight_pair *p, unsigned way)

@@ -267,9 +267,8 @@ static json_t *encode_said(const struct edge_said *s, int64_t at)
         s->path < PATH_KIND_N ? path_kind_names[s->path] : NULL, "handshakeAgeSeconds", age,
         "endpoint", encode_endpoint(&s->endpoint), "publicKey",
         x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key), "alarm",
-        s->is_alarm ? json_true() : NULL, "relayIsBetter",
-        s->is_relay_better ? json_true() : NULL, "lossIn", edge_loss_encode(&s->loss), "rtt",
-        edge_spread_encode(&s->spread), "fellAt",
+        s->is_alarm ? json_true() : NULL, "relayIsBetter", s->is_relay_better ? json_true() : NULL,
+        "lossIn", edge_loss_encode(&s->loss), "rtt", edge_spread_encode(&s->spread), "fellAt",
         s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error, "why", s->why);
 }
 

@@ -19,7 +19,7 @@ struct fields;
 #define NETWORK_MTU_MAX           65455
 #define NETWORK_KEEPALIVE_MAX     3600       /* s */
 #define NETWORK_KEEPALIVE_AUTO    UINT16_MAX /* as each node measures it */
-#define NETWORK_KEEPALIVE_UNKNOWN 10 /* s, until it has; under most UDP idle times seen in NATs */
+#define NETWORK_KEEPALIVE_UNKNOWN 10  /* s, until it has; under most UDP idle times seen in NATs */
 #define NETWORK_DRAIN_SHARE_MAX   100 /* percent */
 
 /** Which pairs should talk, and how. */

@@ -200,6 +200,12 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     return 0;
 }
 
+static bool is_own_deletion(const struct watch_event *ev, const struct snapshot *s)
+{
+    return ev->kind == WATCH_EVENT_DELETE && ev->deleted.kind == &node_kind &&
+           strcmp(ev->deleted.name, s->self) == 0;
+}
+
 static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *kept)
 {
     struct agent *a = ctx;
@@ -213,6 +219,11 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
     if (ev->skips.n > 0)
         log_warning("the cluster: %zu resources are passed over, one because of this: %s",
             ev->skips.n, err_text(&ev->skips.first));
+    /* It is the hub that removes a node, and it may say so a moment after the cluster does. */
+    if (is_own_deletion(ev, &a->snapshot)) {
+        log_info("this node was deleted in the cluster: whether it is removed the hub will say");
+        return;
+    }
     r = snapshot_cache_check_event(&a->state, ev, &e);
     is_status = is_status_alone(ev, &a->snapshot);
     if (r == 0) {

@@ -623,6 +623,13 @@ static void test_what_the_cluster_says_amiss(void **state)
         "name\n");
     assert_non_null(snapshot_find_node(&a->snapshot, "n5"));
     calm_down(w);
+    ev = (struct watch_event){
+        .kind = WATCH_EVENT_DELETE, .deleted = {.kind = &node_kind, .name = "n2"}};
+    assert_string_equal(log_of_cluster(w, ev),
+        "info: weft: this node was deleted in the cluster: whether it is removed the hub will "
+        "say\n");
+    assert_non_null(snapshot_find_node(&a->snapshot, "n2"));
+    assert_true(is_calm(a));
     a->is_ending = true;
     ev = put_event(sample_node(6), 0);
     assert_string_equal(log_of_cluster(w, ev), "");

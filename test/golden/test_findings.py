@@ -19,16 +19,21 @@ NOT_PROVOKED = {
     "WEFT-NIC-003": "the kernel has one limit of the backlog for all machines of a lab",
     **dict.fromkeys((
         "WEFT-CPU-002", "WEFT-CPU-003", "WEFT-FABRIC-001", "WEFT-FABRIC-002", "WEFT-FABRIC-003",
-        "WEFT-NIC-001", "WEFT-NIC-002", "WEFT-GPU-003", "WEFT-GPU-006", "WEFT-GPU-007", "WEFT-GPU-008",
-        "WEFT-HUB-004", "WEFT-NCCL-001", "WEFT-NCCL-002", "WEFT-NCCL-003", "WEFT-NCCL-005",
+        "WEFT-NIC-001", "WEFT-NIC-002", "WEFT-GPU-003", "WEFT-GPU-006", "WEFT-GPU-007",
+        "WEFT-GPU-008", "WEFT-HUB-004", "WEFT-NCCL-001", "WEFT-NCCL-002", "WEFT-NCCL-003", "WEFT-NCCL-005",
         "WEFT-NCCL-006", "WEFT-READY-003", "WEFT-READY-004", "WEFT-READY-006", "WEFT-READY-007",
         "WEFT-RELAY-001", "WEFT-TCP-003"), UNIT),
 }
 
 
+def table() -> str:
+    return "".join(path.read_text(encoding="utf-8")
+                   for path in (ROOT / "src/core/health").glob("finding_*.h"))
+
+
 def by_preflight() -> set[str]:
     """The codes of those of its findings that its labs name."""
-    codes = dict(ROW.findall((ROOT / "src/core/health/finding.h").read_text(encoding="utf-8")))
+    codes = dict(ROW.findall(table()))
     named = "".join(path.read_text(encoding="utf-8")
                     for path in (ROOT / "test/lab/jobs").glob("test_preflight*.py"))
     header = ROOT / "src/control/train/preflight/preflight.h"
@@ -37,7 +42,7 @@ def by_preflight() -> set[str]:
 
 
 def test_each_is_provoked() -> None:
-    codes = set(CODE.findall((ROOT / "src/core/health/finding.h").read_text(encoding="utf-8")))
+    codes = set(CODE.findall(table()))
     provoked = {code for folder in ("lab", "kube")
                 for path in (ROOT / "test" / folder).rglob("test_*.py") if path.name != ALL_WELL
                 for code in CODE.findall(path.read_text(encoding="utf-8"))} | by_preflight()

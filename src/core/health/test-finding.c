@@ -207,11 +207,48 @@ static const char *const about[FINDING_SUBJECT_N] = {
     [FINDING_OF_BUDGET] = "A budget: `train`, the job that has it, or the network's name",
 };
 
+#define DOCUMENT_COLUMNS 120
+
+/* A paragraph that begins with a label, which may be empty. */
+static void add_paragraph(struct str *out, const char *label, const char *text)
+{
+    size_t column = strlen(label);
+
+    str_add(out, label);
+    for (const char *word = text; *word != '\0';) {
+        size_t len = strcspn(word, " ");
+
+        if (word > text || *label) {
+            bool is_full = column + 1 + len > DOCUMENT_COLUMNS;
+
+            str_add(out, is_full ? "\n" : " ");
+            column = is_full ? 0 : column + 1;
+        }
+        str_addf(out, "%.*s", (int)len, word);
+        column += len;
+        word += len + (word[len] == ' ');
+    }
+    str_add(out, "\n");
+}
+
+static void add_finding(struct str *out, const struct finding_kind *kind)
+{
+    str_addf(out, "\n### %s: %s\n\nSeverity: %s.\n\n", kind->code, kind->title,
+        finding_severity_names[kind->severity]);
+    add_paragraph(out, "", kind->means);
+    if (fitness_counts(kind->code))
+        str_add(out, "\nIt fails the health check.\n");
+    str_add(out, "\n");
+    add_paragraph(out, "**What to do:**", kind->fix);
+    str_add(out, "\n");
+    add_paragraph(out, "**To see it:**", kind->provoke);
+}
+
 static void make_document(struct str *out)
 {
     str_add(out,
         "# Findings\n\n"
-        "Made from the table in `src/core/health/finding.h` by `make docs`; a unit test "
+        "Made from the table in `src/core/health/finding_*.h` by `make docs`; a unit test "
         "compares.\n\n"
         "What Weft finds wrong has a code that stays from version to version, a subject, a "
         "severity,\n"
@@ -231,11 +268,7 @@ static void make_document(struct str *out)
             if (!has_head)
                 str_addf(out, "\n## %s\n", about[s]);
             has_head = true;
-            str_addf(out,
-                "\n### %s: %s\n\nSeverity: %s. %s\n\n%s**What to do:** %s\n\n**To see it:** %s\n",
-                kind->code, kind->title, finding_severity_names[kind->severity], kind->means,
-                fitness_counts(kind->code) ? "It fails the health check.\n\n" : "", kind->fix,
-                kind->provoke);
+            add_finding(out, kind);
         }
     }
 }

@@ -62,9 +62,9 @@ class Mesh:
                                  allow=["does not answer", "hub"])
         self.site.wait_paths({(a, b): {"lan", "direct"} for a in NODES for b in NODES if a < b}, 60)
         self.jobs = [
-            lab.host(name).spawn(
-                [weft, "run", "--nnodes", "2", "--job", "soak", "--", "/usr/bin/python3", "-c", JOB],
-                name="job", allow=[""]) for name in NODES[:2]]
+            lab.host(name).spawn([weft, "run", "--nnodes", "2", "--job", "soak", "--",
+                                  "/usr/bin/python3", "-c", JOB], name="job", allow=[""])
+            for name in NODES[:2]]
         wait_for(lambda: any("it runs" in "\n".join(job.lines()) for job in self.jobs), 60,
                  "the job to run")
         wait_for(lambda: not self.found(), 60, "nothing to be found")

@@ -1,6 +1,6 @@
 /*
- * finding_jobs.h - rows of the table of findings (finding.h): before a job begins, while it runs, and
- * what it costs.
+ * finding_jobs.h - rows of the table of findings (finding.h): before a job begins, while it runs,
+ * and what it costs.
  */
 #pragma once
 

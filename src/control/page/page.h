@@ -30,8 +30,9 @@ struct str;
  * page_format() - appends the document to @out
  * @facts:	{"network": NAME, "at": s since 1970, "version": TEXT, and as the API answers:
  *		"nodes", "edges", "jobs" (null: another hub serves them), "findings", "events";
- *		"cost": as ledger_make() has it}; borrowed. What is missing or of another type is left
- *out.
+ *		"cost": as ledger_make() has it}; borrowed
+ *
+ * What is missing or of another type is left out.
  */
 void page_format(struct str *out, const json_t *facts);
 

@@ -15,6 +15,7 @@ import functools
 import json
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -107,8 +108,18 @@ def load(path: Path) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-@functools.cache
+_validators = threading.local()
+
+
 def _validator(name: str):
+    """One for each thread: where a $ref has led to is kept in it."""
+    kept = vars(_validators)
+    if name not in kept:
+        kept[name] = _new_validator(name)
+    return kept[name]
+
+
+def _new_validator(name: str):
     try:
         import jsonschema
     except ImportError:

@@ -121,6 +121,9 @@ class Terminal:
             env={**environment, "TERM": "xterm", **env}, preexec_fn=self._lead)
 
     def _lead(self) -> None:
+        # Who started the tests may ignore some, as nohup does.
+        for taken in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(taken, signal.SIG_DFL)
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 

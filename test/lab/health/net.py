@@ -112,7 +112,12 @@ def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30
         began = time.monotonic()
         return found
 
-    yield wait_found
+    try:
+        yield wait_found
+    finally:
+        # What a failed test has not mended.
+        while dropping:
+            undo(*dropping[-1])
     began = time.monotonic()
     wait_for(lambda: not look(), over_s, f"{code} {subject} to be over")
     print(f"FIGURE {code} {subject} is over after {time.monotonic() - began:.1f} s "
@@ -125,15 +130,21 @@ def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30
     assert not others, others
 
 
+# What drop() has made, and undo() not taken back.
+dropping: list[tuple[Host, str]] = []
+
+
 def drop(host: Host, name: str, hook: str, *rules: str) -> None:
     """Packets that match are dropped there, until undo()."""
     lines = "".join(f"{rule} drop\n" for rule in rules)
     host.run(["nft", "-f", "-"], quiet=True, stdin=(
         f"table inet {name} {{\nchain c {{\n"
         f"type filter hook {hook} priority -300\n{lines}}}\n}}\n"))
+    dropping.append((host, name))
 
 
 def undo(host: Host, name: str) -> None:
+    dropping.remove((host, name))
     host.run(["nft", "delete", "table", "inet", name], quiet=True)
 
 

@@ -139,7 +139,8 @@ static void see_hub(const struct status_input *in, struct seen *seen, struct sel
     hub->silent_s = in->hub.silent_for == NSEC_NEVER ? -1 : seconds(in->hub.silent_for);
     hub->quiet_s = seconds(in->hub.quiet_max);
     hub->has_session = observation_has_session(ob, in->now);
-    hub->by_tls = hub_transport_why(transport);
+    hub->by_tls =
+        hub_transport_is_settled(transport, in->now) ? hub_transport_why(transport) : NULL;
     hub->is_one_way = udp_asymmetry_of(&transport->asymmetry) != UDP_ASYMMETRY_UNKNOWN;
     hub->tls_fails = in->hub.is_heard ? NULL : in->tls_failure;
     hub->is_refused = serving->transport.now.status.is_refused && !in->hub.is_heard;

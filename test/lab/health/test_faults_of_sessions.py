@@ -79,6 +79,8 @@ def stock_up(net: Net) -> None:
 def test_a_stock_member_that_is_gone(net: Net) -> None:
     d = net.lab.host("d")
     conf = net.site.hub.run([net.site.weft, "node", "add", "d", "--new-key"], quiet=True).out
+    # Its interface has addresses of both families.
+    d.run(["sysctl", "-w", "net.ipv6.conf.default.disable_ipv6=0"], quiet=True)
     d.run(["mkdir", "-p", "/etc/wireguard"], quiet=True)
     d.run(["sh", "-c", "umask 077; cat > /etc/wireguard/stock0.conf"], stdin=conf, quiet=True)
     stock_up(net)

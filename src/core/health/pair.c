@@ -307,6 +307,17 @@ static int64_t probes_since(const struct pair_facts *f)
     return a > b ? a : b;
 }
 
+/* A node whose packets to the hub find no way by UDP any more goes over to TLS. What its probe has
+ * seen until then it says when it is over. */
+static int64_t hub_missed_since(const struct pair_facts *f)
+{
+    int64_t since = probes_since(f);
+
+    return since != 0 && !(f->ends[0].has_agent && f->ends[1].has_agent)
+               ? since + PAIR_OTHER_WAY_WITHIN
+               : since;
+}
+
 static int64_t said_since(const struct pair_facts *f, unsigned i)
 {
     return f->ends[i].said_at;
@@ -346,7 +357,8 @@ static void set_finding(const struct pair_facts *f, const struct signs *s, struc
         set_found(
             f, FINDING_PAIR_NO_PATH, s->pathless, say_pathless, said_since(f, s->pathless), ret);
     } else if (s->unreached != NEITHER) {
-        set_found(f, FINDING_PAIR_UNREACHED, s->unreached, say_unreached, probes_since(f), ret);
+        set_found(
+            f, FINDING_PAIR_UNREACHED, s->unreached, say_unreached, hub_missed_since(f), ret);
     } else if (s->silent != NEITHER) {
         /* What follows is what agents said, and that is old. */
         return;

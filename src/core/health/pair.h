@@ -44,6 +44,9 @@ enum edge_state {
 /** edge_state_names - "off", "refused", ..., "never-applied", ... as in JSON. */
 extern const char *const edge_state_names[];
 
+/** In so many seconds a node whose hub is not reached any more reaches it another way. */
+#define PAIR_OTHER_WAY_WITHIN 10
+
 /** A machine that need not be waited for: struct pair_end's @there_at. */
 #define PAIR_ALWAYS_THERE INT64_MAX
 

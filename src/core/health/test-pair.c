@@ -391,6 +391,10 @@ static void test_what_waits(void **state)
     expect(&f, "");
     /* One without an agent is not waited for; it may be switched off. */
     f.ends[0].has_agent = false;
+    /* It may be a hub, which b is to reach in TLS by then. */
+    f.ends[1].there_at = 100 + PAIR_OTHER_WAY_WITHIN - 1;
+    expect(&f, "");
+    f.ends[1].there_at = 100 + PAIR_OTHER_WAY_WITHIN;
     expect(&f, "WEFT-PATH-001 -: a does not answer b through the tunnel");
     f.ends[0].is_away = true;
     expect(&f, "");

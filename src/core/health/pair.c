@@ -357,8 +357,7 @@ static void set_finding(const struct pair_facts *f, const struct signs *s, struc
         set_found(
             f, FINDING_PAIR_NO_PATH, s->pathless, say_pathless, said_since(f, s->pathless), ret);
     } else if (s->unreached != NEITHER) {
-        set_found(
-            f, FINDING_PAIR_UNREACHED, s->unreached, say_unreached, hub_missed_since(f), ret);
+        set_found(f, FINDING_PAIR_UNREACHED, s->unreached, say_unreached, hub_missed_since(f), ret);
     } else if (s->silent != NEITHER) {
         /* What follows is what agents said, and that is old. */
         return;

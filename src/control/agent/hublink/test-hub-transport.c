@@ -264,8 +264,7 @@ static void test_when_it_is_settled_that_both_fail(void **state)
 
     w = make_world();
     block(w);
-    assert_false(
-        hub_transport_is_settled(&w->transport, w->transport.choice.taken_at + 7 * SEC));
+    assert_false(hub_transport_is_settled(&w->transport, w->transport.choice.taken_at + 7 * SEC));
     assert_true(hub_transport_is_settled(&w->transport, w->transport.choice.taken_at + 8 * SEC));
 }
 

@@ -149,6 +149,9 @@ static void test_decode(void **state)
         "listen_errno=98\n"
         "fwmark=0x1f\n"
         "socket_drops=41\n"
+        "merging_ifindex=3\n"
+        "merging_percent=97\n"
+        "merging_age_s=12\n"
         "relay=true\n"
         "relay_capacity=10000000\n"
         "relay_rate=9500000\n"
@@ -211,6 +214,9 @@ static void test_decode(void **state)
     assert_true(c.peers[0].facts.rx_bytes == UINT64_MAX);
     assert_int_equal(c.peers[0].facts.tx_bytes, 5);
     assert_int_equal(c.socket_drops, 41);
+    assert_int_equal(c.merging_ifindex, 3);
+    assert_int_equal(c.merging_percent, 97);
+    assert_int_equal(c.merging_age_s, 12);
     assert_non_null(c.line);
     assert_int_equal(c.line->capacity, 10000000);
     assert_int_equal(c.line->rate, 9500000);

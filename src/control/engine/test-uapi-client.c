@@ -149,9 +149,6 @@ static void test_decode(void **state)
         "listen_errno=98\n"
         "fwmark=0x1f\n"
         "socket_drops=41\n"
-        "merging_ifindex=3\n"
-        "merging_percent=97\n"
-        "merging_age_s=12\n"
         "relay=true\n"
         "relay_capacity=10000000\n"
         "relay_rate=9500000\n"
@@ -214,9 +211,6 @@ static void test_decode(void **state)
     assert_true(c.peers[0].facts.rx_bytes == UINT64_MAX);
     assert_int_equal(c.peers[0].facts.tx_bytes, 5);
     assert_int_equal(c.socket_drops, 41);
-    assert_int_equal(c.merging_ifindex, 3);
-    assert_int_equal(c.merging_percent, 97);
-    assert_int_equal(c.merging_age_s, 12);
     assert_non_null(c.line);
     assert_int_equal(c.line->capacity, 10000000);
     assert_int_equal(c.line->rate, 9500000);
@@ -242,6 +236,24 @@ static void test_decode(void **state)
     assert_true(c.rates.classes[TRAFFIC_CLASS_NORMAL] == 0);
     assert_true(c.shows_dscp);
     assert_int_equal(c.peers[1].n_allowed, 0);
+    wg_config_deinit(&c);
+}
+
+/* How datagrams arrive. */
+static void test_decode_merging(void **state)
+{
+    static const char answer[] =
+        "merging_ifindex=3\nmerging_percent=97\nmerging_age_s=12\nerrno=0\n\n";
+    static const char wrong[] = "merging_ifindex=3\nmerging_percent=101\nerrno=0\n\n";
+    struct wg_config c = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(uapi_client_decode(&c, wrong, strlen(wrong), &e), -EBADMSG);
+    assert_string_equal(e.text, "the engine answered with a wrong merging_percent");
+    assert_int_equal(uapi_client_decode(&c, answer, strlen(answer), &e), 0);
+    assert_int_equal(c.merging_ifindex, 3);
+    assert_int_equal(c.merging_percent, 97);
+    assert_int_equal(c.merging_age_s, 12);
     wg_config_deinit(&c);
 }
 
@@ -340,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_encode),
         cmocka_unit_test(test_handshake),
         cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_decode_merging),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_offloads),

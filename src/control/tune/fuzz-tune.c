@@ -38,10 +38,8 @@ static void check_plan(const json_t *json)
         .has_bbr = true,
         .has_fq = true,
         .is_userspace = true,
-        .devices = {{.name = "eth0",
-            .now = {"512", "512", "off"},
-            .max = {4096, 4096},
-            .has_gro = true}},
+        .devices =
+            {{.name = "eth0", .now = {"512", "512", "off"}, .max = {4096, 4096}, .has_gro = true}},
         .n_devices = 1};
     struct str out = STR_NULL;
     struct tune_plan p;

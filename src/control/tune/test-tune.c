@@ -266,8 +266,7 @@ static void test_merging(void **state)
         f.is_userspace = true;
         f.n_devices = 1;
         f.devices[0] = (struct tune_device){.name = "eth0", .has_gro = cases[i].has_gro};
-        (void)snprintf(
-            f.devices[0].now[TUNE_GRO_FORWARDING], TUNE_VALUE_MAX, "%s", cases[i].now);
+        (void)snprintf(f.devices[0].now[TUNE_GRO_FORWARDING], TUNE_VALUE_MAX, "%s", cases[i].now);
         (void)snprintf(f.merging_device, sizeof(f.merging_device), "%s", cases[i].seen_at);
         f.merging_percent = cases[i].percent;
         f.merging_age_s = 12;

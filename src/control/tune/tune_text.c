@@ -166,8 +166,8 @@ static bool save_device(
             return false;
         if (kept->now[k][0] == '\0')
             memcpy(kept->now[k], f->devices[device].now[k], sizeof(kept->now[k]));
-        (void)snprintf(s->wanted[kept - s->devices][k], TUNE_VALUE_MAX, "%s",
-            p->devices[device][k].wanted);
+        (void)snprintf(
+            s->wanted[kept - s->devices][k], TUNE_VALUE_MAX, "%s", p->devices[device][k].wanted);
     }
     return true;
 }

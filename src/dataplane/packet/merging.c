@@ -32,8 +32,8 @@ static void conclude(struct merging *m, const struct merging_window *w, nsec_t n
     atomic_store(&m->at, now);
 }
 
-void merging_take(struct merging *m, struct merging_window *w, const struct udp_run *runs,
-    unsigned n, nsec_t now)
+void merging_take(
+    struct merging *m, struct merging_window *w, const struct udp_run *runs, unsigned n, nsec_t now)
 {
     if (now - w->since > MERGING_WITHIN)
         *w = (struct merging_window){.since = now};

@@ -24,8 +24,7 @@ static struct world arriving(uint32_t ifindex, unsigned in_run)
     struct world w = {.now = START};
 
     for (unsigned i = 0; i < UDP_INBOX_MESSAGES; i++)
-        w.runs[i] =
-            (struct udp_run){.len = in_run * SEG, .seg = SEG, .path = {.ifindex = ifindex}};
+        w.runs[i] = (struct udp_run){.len = in_run * SEG, .seg = SEG, .path = {.ifindex = ifindex}};
     return w;
 }
 

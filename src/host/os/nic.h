@@ -33,8 +33,8 @@ int nic_get_feature(const char *device, const char *name, bool *ret);
 #define NIC_GRO            "rx-gro"
 #define NIC_GRO_FORWARDING "rx-udp-gro-forwarding"
 
-/** nic_has_gro() - does @device have NIC_GRO on, and do the work itself, as a network card and a veth
- * do? Above others, as a bridge is, or from a program, as in a TUN, nothing is merged. */
+/** nic_has_gro() - does @device have NIC_GRO on, and do the work itself, as a network card and a
+ * veth do? Above others, as a bridge is, or from a program, as in a TUN, nothing is merged. */
 bool nic_has_gro(const char *device);
 
 /** nic_lacks_merging() - is NIC_GRO_FORWARDING off at @device, though it can be changed, and

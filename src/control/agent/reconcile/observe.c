@@ -219,8 +219,8 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
 
 bool observe_arrives_apart(const struct observe *o)
 {
-    return merging_is_low(&(struct merging_seen){
-        .ifindex = o->merging_ifindex, .percent = o->merging_percent});
+    return merging_is_low(
+        &(struct merging_seen){.ifindex = o->merging_ifindex, .percent = o->merging_percent});
 }
 
 struct loss_rate observation_loss(const struct observation *ob, nsec_t now)

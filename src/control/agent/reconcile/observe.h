@@ -72,8 +72,8 @@ struct observe {
     /* Since the last look it is more or less full, or asks others to go or lets them back. */
     bool has_new_line;
     bool has_new_merging; /* at the last look they began to arrive one by one, or no more */
-    bool has_new_loss; /* at the last look some peer's loss began, ended, or was known or
-                          unknown for the first time */
+    bool has_new_loss;    /* at the last look some peer's loss began, ended, or was known or
+                             unknown for the first time */
 };
 
 /** observe_deinit() - release. */

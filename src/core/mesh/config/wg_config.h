@@ -70,7 +70,7 @@ struct wg_config {
                                  so fast that they could be merged; 0: not known */
     uint32_t merging_percent; /* and so many of a hundred that could come merged do */
     uint32_t merging_age_s;   /* as it was seen so long ago */
-    bool is_relay;         /* it relays between those of its peers that are marked so */
+    bool is_relay;            /* it relays between those of its peers that are marked so */
     /* Owns; observed: how the line is by which it relays; NULL: not known. */
     struct relay_line_report *line;
     struct traffic_rates rates; /* of what it sends */

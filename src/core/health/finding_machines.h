@@ -216,8 +216,8 @@
         "arrive one by one, so to receive them takes more of a core. The device that they come " \
         "by has rx-udp-gro-forwarding off, and on some kernels nothing is merged without it.", \
         "weft tune shows it, weft tune --apply sets it, and then weft tune says if it helps.", \
-        "On both ends of a veth: ethtool -K DEV tx-udp-segmentation off gro on, and send through " \
-        "the tunnel what the cores can do.") \
+        "Join two network namespaces by a veth, ethtool -K DEV tx-udp-segmentation off at one " \
+        "end and gro on at the other one, and send from the first through the tunnel.") \
     X(CLUSTER_UNHEARD, "WEFT-KUBE-001", NODE, WARNING, "cluster's API does not answer", \
         "Known peers stay, and no change of the network is heard of until it answers.", \
         "Look at the cluster's API server, and at the agent's account in it.", \

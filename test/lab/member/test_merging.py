@@ -1,10 +1,13 @@
 """Datagrams of one flow that arrive one by one are found, and weft tune has them arrive merged.
 
-    hub        203.0.113.10
+    hub             203.0.113.10
      |
    [ wan ]
     |   |
-   n1   n2     203.0.113.11, .12; what they send is cut up on its way, as network cards do it
+   n1 ─ n2          203.0.113.11, .12; and a veth from one to the other, "wire", 10.9.0.1 and .2
+
+On "wan" their UDP is dropped. On "wire" what n1 sends is cut up, as a network card does it, and n2
+has GRO: Linux 6.18 merges nothing there without rx-udp-gro-forwarding.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from lab.support.topologies import one_switch
 pytestmark = pytest.mark.namespaces
 
 TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
-KNOB = "wan rx-udp-gro-forwarding"
+KNOB = "wire rx-udp-gro-forwarding"
+RULES = "table inet apart {{\nchain out {{\ntype filter hook output priority 0\n{rule}\n}}\n}}\n"
 FOUND = ("WEFT-OFFLOAD-002", "n2")
 # From the first datagrams to the finding, and until it is gone.
 BOUND_S = 30
@@ -31,15 +35,26 @@ class Pair(Site):
 
     def __init__(self, lab: Lab, weft: Path) -> None:
         super().__init__(lab, weft, versions=(4,))
-        self.n1, self.n2 = self.join("n1", "n2")
-        for node in (self.n1, self.n2):
-            node.host.run(["ethtool", "-K", "wan", "tx-udp-segmentation", "off", "gro", "on",
-                           "rx-udp-gro-forwarding", "off"])
+        self.n1, self.n2 = self.join("n1", "n2", allow=dict.fromkeys(("n1", "n2"), [".*"]))
+        self.wire()
         self.n1.reaches(self.n2)
         self.wait_paths({("n1", "n2"): {"direct", "lan"}}, 60)
         server = self.n2.host.spawn(["iperf3", "--server", "--forceflush"], name="iperf-server",
                                     allow=[".*"])
         server.wait_line("listening")
+
+    def wire(self) -> None:
+        """The veth, which is the only way from one to the other but for the hub's."""
+        one, two = self.n1.host, self.n2.host
+        one.run(["ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns",
+                 two.namespace.pid])
+        for last, host, other in ((1, one, two), (2, two, one)):
+            drop = f"ip daddr {other.address(4)} meta l4proto udp drop"
+            host.run(["nft", "-f", "-"], stdin=RULES.format(rule=drop))
+            host.run(["ip", "address", "add", f"10.9.0.{last}/24", "dev", "wire"])
+            host.run(["ip", "link", "set", "wire", "up"])
+        one.run(["ethtool", "-K", "wire", "tx-udp-segmentation", "off"])
+        two.run(["ethtool", "-K", "wire", "gro", "on"])
 
     def send(self, seconds: int) -> Daemon:
         return self.n1.host.spawn(["iperf3", "-t", seconds, "-i", "1", "--forceflush", "-c",
@@ -69,7 +84,7 @@ def setting(node: AgentNode) -> dict:
 
 
 def is_forwarding(node: AgentNode) -> bool:
-    said = node.host.run(["ethtool", "-k", "wan"], quiet=True).out
+    said = node.host.run(["ethtool", "-k", "wire"], quiet=True).out
     return "rx-udp-gro-forwarding: on" in said
 
 
@@ -81,7 +96,7 @@ def check_found(site: Pair) -> None:
     wait_for(lambda: FOUND in n2.found("note"), BOUND_S, "that datagrams come one by one")
     wait_for(lambda: FOUND in site.found("note"), BOUND_S, "the hub to hear of it")
     flow.stop()
-    assert merging(n2)["device"] == "wan" and merging(n2)["percent"] < 2
+    assert merging(n2)["device"] == "wire" and merging(n2)["percent"] < 2
     # What the engine says of its offload is what the line does.
     gro = next(one for one in n2.status()["self"]["offloads"] if one["name"] == "udp-gro")
     assert gro == {"name": "udp-gro", "on": False, "why": "datagrams of one flow arrive one by one"}
@@ -109,7 +124,7 @@ def check_boot(site: Pair) -> None:
     n2 = site.n2
     for is_kept in (True, False):
         n2.agent.stop()
-        n2.host.run(["ethtool", "-K", "wan", "rx-udp-gro-forwarding", "off"])
+        n2.host.run(["ethtool", "-K", "wire", "rx-udp-gro-forwarding", "off"])
         n2.start()
         assert is_forwarding(n2) == is_kept
         if is_kept:

@@ -28,6 +28,7 @@
 #include "os/hosts_file.h"
 #include "os/log.h"
 #include "os/process.h"
+#include "tune/tune_machine.h"
 
 /* Where systemd-resolved is asked, if it runs. */
 #define RESOLVED_SOCKET "/run/systemd/resolve/io.systemd.Resolve"
@@ -271,6 +272,7 @@ static int run_watched(int argc, char **argv)
 int cmd_agent(int argc, char **argv)
 {
     struct err e = ERR_NULL;
+    struct err tuning = ERR_NULL;
     enum agent_end end;
     int status;
     int r;
@@ -308,6 +310,9 @@ int cmd_agent(int argc, char **argv)
                    ? CMD_OK
                    : cmd_fail("agent", "%s", err_text(&e));
     arg.config.asks_gpus = !arg.no_gpus;
+    if (tune_set_again(arg.config.state_dir, &tuning) < 0)
+        log_warning("not all that weft tune has set of network devices is set again: %s",
+            err_text(&tuning));
     r = agent_privileges_drop(&arg.config, arg.user, &e);
     if (r == 0)
         r = agent_run(&arg.config, &end, &e);

@@ -51,6 +51,18 @@ static const struct option_usage usage = {
 
 /* ---- what is known of the lines -------------------------------------------------------------- */
 
+/* The device by which datagrams come is one of those that are looked at. */
+static void gather_merging(struct tune_facts *f, const json_t *self)
+{
+    bool is_there = false;
+
+    tune_take_merging(f, self);
+    for (size_t d = 0; d < f->n_devices; d++)
+        is_there |= strcmp(f->devices[d].name, f->merging_device) == 0;
+    if (!is_there && f->merging_device[0] != '\0')
+        tune_gather_device(f, f->merging_device);
+}
+
 /* Without an agent, or a measurement, nothing is known. */
 static void gather_measured(struct tune_facts *f)
 {
@@ -65,6 +77,7 @@ static void gather_measured(struct tune_facts *f)
     self = json_object_get(status, "self");
     engine = json_string_value(json_object_get(self, "engine"));
     f->is_userspace = engine && strcmp(engine, "userspace") == 0;
+    gather_merging(f, self);
     own = json_string_value(json_object_get(self, "name"));
     if (own && measured)
         tune_take_measured(f, measured, own);
@@ -105,7 +118,7 @@ static void format_end(const struct tune_plan *p, struct str *out)
     else
         str_addf(out, "\nweft tune --apply sets %u of them, now and at each boot.\n", p->n_changes);
     if (p->n_device_changes > 0)
-        str_add(out, "What is a device's is so until the next boot.\n");
+        str_add(out, "What is a device's is set again when the agent starts.\n");
 }
 
 static int show_plan(const struct tune_plan *p, const struct tune_facts *f)

@@ -401,6 +401,9 @@ static bool observe_engine(struct agent *a, nsec_t now)
     if (r == 0) {
         a->listen_port = have.listen_errno == 0 ? have.listen_port : 0;
         r = observe_take(&a->seen, &have, now, a->wall_clock());
+        /* With it the offload udp-gro is on, or off. */
+        if (r == 0 && a->seen.has_new_merging)
+            agent_core_see_offloads(a);
     }
     node_clock_look(&a->time, r == 0 && a->reconcile.engine->ops->kind == ENGINE_KIND_KERNEL,
         a->wall_clock(), now);

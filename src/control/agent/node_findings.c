@@ -1,6 +1,7 @@
 /* node_findings.c - see node_findings.h. */
 #include "agent/node_findings.h"
 
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "health/self.h"
 #include "net/tun/offload.h"
+#include "os/nic.h"
 
 /* Most names that are said to be left out: as many as there are in the status. */
 #define NAMES_MAX 64
@@ -20,6 +22,7 @@
 struct seen {
     char at[ENDPOINT_TEXT_MAX];
     char offloads[FINDING_TEXT_MAX];
+    char apart_at[IFNAMSIZ];
     char foreign[X25519_BASE64_MAX];
     struct self_other_hub others[HUB_CHOICE_MAX];
     char other_why[HUB_CHOICE_MAX][STATUS_HUB_WHY_MAX];
@@ -39,14 +42,20 @@ static int64_t seconds(nsec_t t)
 
 static void see_offloads(const struct status_input *in, struct seen *seen, struct self_facts *facts)
 {
+    const struct observe *engine = &in->agent->seen;
+    bool is_apart = observe_arrives_apart(engine);
     size_t len = 0;
 
+    /* Whether datagrams come merged is of their device: below. */
     for (int i = 0; in->offloads && i < OFFLOAD_N && len < sizeof(seen->offloads); i++)
-        if (!in->offloads->on[i])
+        if (!in->offloads->on[i] && !(i == OFFLOAD_UDP_GRO && is_apart))
             len += (size_t)snprintf(seen->offloads + len, sizeof(seen->offloads) - len,
                 "%sthe offload %s is off: %s", len > 0 ? "; " : "", offload_names[i],
                 in->offloads->why[i]);
     facts->offloads = seen->offloads;
+    if (is_apart && if_indextoname(engine->merging_ifindex, seen->apart_at) &&
+        nic_lacks_merging(seen->apart_at))
+        facts->apart_at = seen->apart_at;
 }
 
 static void see_names(const struct agent *a, struct seen *seen, struct self_facts *facts)

@@ -2,6 +2,7 @@
 #include "agent/status.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 
 #include "agent/agent_core.h"
@@ -234,6 +235,17 @@ static json_t *encode_offloads(const struct offloads *o)
     return list;
 }
 
+/* How datagrams arrive. */
+static json_t *encode_merging(const struct observe *seen)
+{
+    char device[IFNAMSIZ] = "";
+
+    /* One that is gone meanwhile has no name. */
+    (void)if_indextoname(seen->merging_ifindex, device);
+    return json_pack("{s:s, s:i, s:I}", "device", device, "percent", (int)seen->merging_percent,
+        "ageSeconds", (json_int_t)seen->merging_age_s);
+}
+
 /* Null while the interface is as it should be. */
 static json_t *encode_retry(const struct pass_plan *pass, nsec_t now)
 {
@@ -272,6 +284,8 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
 
     if (fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(fabric));
+    if (a->seen.merging_ifindex != 0 && more)
+        (void)json_object_set_new(more, "merging", encode_merging(&a->seen));
     if (cpu >= 0 && more)
         (void)json_object_set_new(more, "cpuPercent", json_integer(cpu));
     if (a->resolver && more)

@@ -30,6 +30,7 @@ struct scene {
     struct render_input render;
     struct hub_link_view link;
     const char *tls_failure;
+    bool gro_off; /* the engine says that it does without udp-gro */
 };
 
 static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
@@ -104,6 +105,8 @@ static json_t *encode(struct scene *sc, bool hub_heard)
 
     in.hub.is_heard = hub_heard;
     offload_off(&offloads, OFFLOAD_UDP_GSO, "it got lost");
+    if (sc->gro_off)
+        offload_off(&offloads, OFFLOAD_UDP_GRO, "apart");
     node_findings_look(&sc->agent.findings, &in);
     json = status_encode(&in);
     assert_non_null(json);
@@ -282,6 +285,27 @@ static void test_a_peer_on_its_own_path(void **state)
     /* Whom the network does not have any more is left out. */
     (void)snprintf(peer->node, sizeof(peer->node), "n9");
     expect(&sc, "peers", "name", "\"n4\"");
+    free_scene(&sc);
+}
+
+/* How datagrams arrive; and where they arrive one by one, that is not said of the offload, too. */
+static void test_merging(void **state)
+{
+    struct scene sc;
+
+    make_scene(&sc, true);
+    expect(&sc, "self", "merging", "");
+    /* Of a device that is gone. */
+    sc.agent.seen.merging_ifindex = INT32_MAX;
+    sc.agent.seen.merging_percent = 97;
+    sc.agent.seen.merging_age_s = 12;
+    expect(&sc, "self", "merging", "{\"device\":\"\",\"percent\":97,\"ageSeconds\":12}");
+    expect(&sc, "findings", "code", "\"WEFT-OFFLOAD-001\"");
+    sc.gro_off = true;
+    expect(&sc, "findings", "text",
+        "\"the offload udp-gso is off: it got lost; the offload udp-gro is off: apart\"");
+    sc.agent.seen.merging_percent = 0;
+    expect(&sc, "findings", "text", "\"the offload udp-gso is off: it got lost\"");
     free_scene(&sc);
 }
 
@@ -778,6 +802,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_a_peer_on_its_own_path),
+        cmocka_unit_test(test_merging),
         cmocka_unit_test(test_what_is_known_of_the_hub),
         cmocka_unit_test(test_names_and_copies),
         cmocka_unit_test(test_table),

@@ -239,6 +239,24 @@ static void test_decode(void **state)
     wg_config_deinit(&c);
 }
 
+/* How datagrams arrive. */
+static void test_decode_merging(void **state)
+{
+    static const char answer[] =
+        "merging_ifindex=3\nmerging_percent=97\nmerging_age_s=12\nerrno=0\n\n";
+    static const char wrong[] = "merging_ifindex=3\nmerging_percent=101\nerrno=0\n\n";
+    struct wg_config c = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(uapi_client_decode(&c, wrong, strlen(wrong), &e), -EBADMSG);
+    assert_string_equal(e.text, "the engine answered with a wrong merging_percent");
+    assert_int_equal(uapi_client_decode(&c, answer, strlen(answer), &e), 0);
+    assert_int_equal(c.merging_ifindex, 3);
+    assert_int_equal(c.merging_percent, 97);
+    assert_int_equal(c.merging_age_s, 12);
+    wg_config_deinit(&c);
+}
+
 static void test_refusals(void **state)
 {
     static const struct {
@@ -334,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_encode),
         cmocka_unit_test(test_handshake),
         cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_decode_merging),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_offloads),

@@ -38,12 +38,15 @@ static void check_plan(const json_t *json)
         .has_bbr = true,
         .has_fq = true,
         .is_userspace = true,
-        .devices = {{.name = "eth0", .now = {"512", "512", "off"}, .max = {4096, 4096}}},
+        .devices =
+            {{.name = "eth0", .now = {"512", "512", "off"}, .max = {4096, 4096}, .has_gro = true}},
         .n_devices = 1};
     struct str out = STR_NULL;
     struct tune_plan p;
 
     tune_take_measured(&f, json, "gpu-1");
+    tune_take_merging(&f, json);
+    assert(memchr(f.merging_device, '\0', sizeof(f.merging_device)) && f.merging_percent <= 100);
     assert(isfinite(f.rate_bps) && f.rate_bps >= 0 && isfinite(f.rtt_s) && f.rtt_s >= 0);
     assert(f.loss >= 0 && f.loss <= 1);
     tune_plan_make(&p, &f);

@@ -78,6 +78,9 @@ static struct tune_facts gather(double rate_bps)
     /* Of a fresh namespace that is the only one. */
     f.n_devices = 0;
     tune_gather_device(&f, "lo");
+    /* As it would be seen of a network card that does not merge. */
+    (void)snprintf(f.merging_device, sizeof(f.merging_device), "lo");
+    f.devices[0].has_gro = true;
     /* Those are the machine's where this is no namespace of its own. */
     for (unsigned s = 0; s < TUNE_SETTING_N; s++)
         if (strncmp(tune_names[s], "net.core.", strlen("net.core.")) == 0)
@@ -141,11 +144,17 @@ static void test_apply_and_undo(void **state)
     tune_plan_make(&p, &after);
     assert_true(p.n_changes > 0);
     assert_int_equal(tune_apply(&p, &after, at->state, at->boot_file, &e), 0);
+    /* A boot. */
+    assert_int_equal(nic_set_feature("lo", tune_knob_names[TUNE_GRO_FORWARDING], false), 0);
+    assert_int_equal(tune_set_again(at->state, &e), 0);
+    assert_true(merges());
     assert_int_equal(tune_undo(&restored, at->state, at->boot_file, &e), 0);
     assert_true(restored.has[TUNE_TCP_RMEM]);
     for (unsigned s = 0; s < TUNE_SETTING_N; s++)
         if (f.now[s][0] != '\0')
             assert_now((enum tune_setting)s, f.now[s]);
+    assert_false(merges());
+    assert_int_equal(tune_set_again(at->state, &e), 0);
     assert_false(merges());
     assert_int_equal(access(at->boot_file, F_OK), -1);
     assert_int_equal(tune_undo(&restored, at->state, at->boot_file, &e), TUNE_E_NOTHING);

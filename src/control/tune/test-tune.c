@@ -216,6 +216,8 @@ static void test_devices(void **state)
     /* The kernel's WireGuard has no use for merged datagrams. */
     assert_false(p.devices[0][TUNE_GRO_FORWARDING].changes);
     f.is_userspace = true;
+    (void)snprintf(f.merging_device, sizeof(f.merging_device), "eth0");
+    d->has_gro = true;
     d->max[TUNE_RING_RX] = 1000;
     tune_plan_make(&p, &f);
     assert_string_equal(p.devices[0][TUNE_RING_RX].wanted, "1000");
@@ -230,6 +232,77 @@ static void test_devices(void **state)
     (void)snprintf(d->now[TUNE_RING_RX], TUNE_VALUE_MAX, "64");
     tune_plan_make(&p, &f);
     assert_false(p.devices[0][TUNE_RING_RX].changes);
+}
+
+/* By which evidence datagrams are to be merged, and what is said of it. */
+static void test_merging(void **state)
+{
+    static const struct {
+        const char *now;
+        const char *seen_at;
+        unsigned percent;
+        bool has_gro;
+        bool changes;
+        const char *why;
+    } cases[] = {
+        {"off", "", 0, true, false,
+            "too few datagrams came at once to see whether they arrive merged: weft bench"},
+        {"off", "eth1", 0, true, false,
+            "too few datagrams came at once to see whether they arrive merged: weft bench"},
+        {"off", "eth0", 1, true, true,
+            "of datagrams right behind one of their flow 1 % came merged, 12 s ago"},
+        {"off", "eth0", 2, true, false,
+            "of datagrams right behind one of their flow 2 % came merged, 12 s ago"},
+        {"on", "eth0", 0, true, false,
+            "of datagrams right behind one of their flow 0 % came merged, 12 s ago"},
+        {"off", "eth0", 0, false, false,
+            "none come merged: gro is off (ethtool -K eth0 gro on), or of another device"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct tune_facts f = usual();
+        struct tune_plan p;
+
+        f.is_userspace = true;
+        f.n_devices = 1;
+        f.devices[0] = (struct tune_device){.name = "eth0", .has_gro = cases[i].has_gro};
+        (void)snprintf(f.devices[0].now[TUNE_GRO_FORWARDING], TUNE_VALUE_MAX, "%s", cases[i].now);
+        (void)snprintf(f.merging_device, sizeof(f.merging_device), "%s", cases[i].seen_at);
+        f.merging_percent = cases[i].percent;
+        f.merging_age_s = 12;
+        tune_plan_make(&p, &f);
+        assert_string_equal(p.devices[0][TUNE_GRO_FORWARDING].why, cases[i].why);
+        assert_int_equal(p.devices[0][TUNE_GRO_FORWARDING].changes, cases[i].changes);
+    }
+}
+
+/* What the agent says of it; anything else is as if it said nothing. */
+static void test_take_merging(void **state)
+{
+    static const char *const wrong[] = {"null", "{}", "{\"merging\": 7}",
+        "{\"merging\": {\"device\": 7}}",
+        "{\"merging\": {\"device\": \"a-name-of-16-let\", \"percent\": 1, \"ageSeconds\": 1}}",
+        "{\"merging\": {\"device\": \"../a\", \"percent\": 1, \"ageSeconds\": 1}}",
+        "{\"merging\": {\"device\": \"eth0\", \"percent\": 101, \"ageSeconds\": 1}}",
+        "{\"merging\": {\"device\": \"eth0\", \"percent\": -1, \"ageSeconds\": 1}}",
+        "{\"merging\": {\"device\": \"eth0\", \"percent\": 1, \"ageSeconds\": -1}}"};
+    struct tune_facts f = {.rate_bps = 0};
+    json_t *json;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        json = json_loads(wrong[i], JSON_DECODE_ANY, NULL);
+        assert_non_null(json);
+        tune_take_merging(&f, json);
+        assert_string_equal(f.merging_device, "");
+        json_decref(json);
+    }
+    json = json_loads(
+        "{\"merging\": {\"device\": \"eth0\", \"percent\": 97, \"ageSeconds\": 12}}", 0, NULL);
+    tune_take_merging(&f, json);
+    assert_string_equal(f.merging_device, "eth0");
+    assert_int_equal(f.merging_percent, 97);
+    assert_int_equal(f.merging_age_s, 12);
+    json_decref(json);
 }
 
 /* ---- what was measured ----------------------------------------------------------------------- */
@@ -376,6 +449,8 @@ static void test_saved(void **state)
     assert_string_equal(s.devices[0].name, "eth0");
     assert_string_equal(s.devices[0].now[TUNE_RING_RX], "512");
     assert_string_equal(s.devices[0].now[TUNE_RING_TX], "");
+    assert_string_equal(s.wanted[0][TUNE_RING_RX], "4096");
+    assert_string_equal(s.wanted[0][TUNE_RING_TX], "");
     json = tune_saved_encode(&s);
     assert_int_equal(tune_saved_decode(&again, json, NULL), 0);
     assert_memory_equal(&again, &s, sizeof(s));
@@ -401,6 +476,18 @@ static void test_saved(void **state)
     assert_false(tune_saved_add(&s, &p, &f));
 }
 
+/* An earlier version kept nothing for the next boot. */
+static void test_saved_by_an_earlier_version(void **state)
+{
+    json_t *json = json_loads("{\"before\": {\"eth0 ring-rx\": \"512\"}}", 0, NULL);
+    struct tune_saved s;
+
+    assert_int_equal(tune_saved_decode(&s, json, NULL), 0);
+    assert_string_equal(s.devices[0].now[TUNE_RING_RX], "512");
+    assert_string_equal(s.wanted[0][TUNE_RING_RX], "");
+    json_decref(json);
+}
+
 static void test_saved_that_is_damaged(void **state)
 {
     static const char *const texts[] = {"{}", "[]", "{\"before\": {}}",
@@ -409,6 +496,10 @@ static void test_saved_that_is_damaged(void **state)
         "{\"before\": {\"a-name-of-16-let ring-rx\": \"1\"}}",
         "{\"before\": {\"a ring-rx\": \"1\", \"b ring-rx\": \"1\", \"c ring-rx\": \"1\", "
         "\"d ring-rx\": \"1\", \"e ring-rx\": \"1\"}}",
+        "{\"before\": {\"eth0 ring-rx\": \"1\"}, \"wanted\": {\"eth0 ring-tx\": \"1\"}}",
+        "{\"before\": {\"eth0 ring-rx\": \"1\"}, \"wanted\": {\"eth1 ring-rx\": \"1\"}}",
+        "{\"before\": {\"eth0 ring-rx\": \"1\"}, \"wanted\": {\"eth0 ring-rx\": \"\"}}",
+        "{\"before\": {\"eth0 ring-rx\": \"1\"}, \"wanted\": {\"net.core.rmem_max\": \"1\"}}",
         "{\"before\": {\"net.core.rmem_max\": 1}}", "{\"before\": {\"net.core.rmem_max\": \"\"}}",
         "{\"before\": {\"net.core.rmem_max\": \"1\\n2\"}}",
         "{\"before\": {\"net.core.rmem_max\": \"0000000000000000000000000000000000000000000000000"
@@ -438,10 +529,13 @@ int main(void)
         cmocka_unit_test(test_why_bbr),
         cmocka_unit_test(test_what_cannot_be_set),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_merging),
+        cmocka_unit_test(test_take_merging),
         cmocka_unit_test(test_measured),
         cmocka_unit_test(test_measured_without_loss),
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_saved),
+        cmocka_unit_test(test_saved_by_an_earlier_version),
         cmocka_unit_test(test_saved_that_is_damaged),
     };
 

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "measure/result.h"
+#include "packet/merging.h"
 #include "plan/matrix.h"
 
 const char *const tune_names[] = {
@@ -104,6 +105,21 @@ void tune_take_measured(struct tune_facts *f, const json_t *json, const char *ow
     take_rates(f, json, own);
     json_array_foreach(json_object_get(json, "pairs"), i, pair)
         take_loss(f, pair, own);
+}
+
+void tune_take_merging(struct tune_facts *f, const json_t *self)
+{
+    const json_t *merging = json_object_get(self, "merging");
+    const char *device = json_string_value(json_object_get(merging, "device"));
+    json_int_t percent = json_integer_value(json_object_get(merging, "percent"));
+    json_int_t age_s = json_integer_value(json_object_get(merging, "ageSeconds"));
+
+    if (!device || strlen(device) >= sizeof(f->merging_device) || strpbrk(device, "/ ") ||
+        percent < 0 || percent > 100 || age_s < 0 || age_s > UINT32_MAX)
+        return;
+    (void)snprintf(f->merging_device, sizeof(f->merging_device), "%s", device);
+    f->merging_percent = (unsigned)percent;
+    f->merging_age_s = (unsigned)age_s;
 }
 
 /* ---- items ---------------------------------------------------------------------------------- */
@@ -306,17 +322,30 @@ static void plan_ring(
                       : "enough for the packets of 2 ms, or all that there is");
 }
 
-static void plan_gro_forwarding(struct tune_item *i, const struct tune_facts *f, const char *now)
+/* What was seen before it was changed says nothing of the change: so it is said when. */
+static void plan_gro_forwarding(
+    struct tune_item *i, const struct tune_facts *f, const struct tune_device *d)
 {
+    bool is_seen = strcmp(d->name, f->merging_device) == 0;
+
     if (!f->is_userspace) {
         say(i, "it is for the userspace engine");
-    } else if (strcmp(now, "on") == 0) {
-        say(i, "datagrams of a flow reach the engine merged");
-    } else {
-        want(i, "on");
-        say(i,
-            "the engine gets datagrams merged also where the kernel does not do so for its socket");
+        return;
     }
+    if (!is_seen) {
+        say(i, "too few datagrams came at once to see whether they arrive merged: weft bench");
+        return;
+    }
+    say(i, "of datagrams right behind one of their flow %u %% came merged, %u s ago",
+        f->merging_percent, f->merging_age_s);
+    if (f->merging_percent >= MERGING_PERCENT_LEAST ||
+        strcmp(d->now[TUNE_GRO_FORWARDING], "on") == 0)
+        return;
+    if (d->has_gro)
+        want(i, "on");
+    else
+        say(i, "none come merged: gro is off (ethtool -K %s gro on), or of another device",
+            d->name);
 }
 
 static void plan_device(struct tune_plan *p, const struct tune_facts *f, size_t device)
@@ -330,7 +359,7 @@ static void plan_device(struct tune_plan *p, const struct tune_facts *f, size_t 
         if (d->now[k][0] == '\0')
             continue;
         if (k == TUNE_GRO_FORWARDING)
-            plan_gro_forwarding(i, f, d->now[k]);
+            plan_gro_forwarding(i, f, d);
         else
             plan_ring(i, f, d->now[k], d->max[k]);
         p->n_changes += i->changes;

@@ -76,6 +76,7 @@ struct tune_device {
     char name[IFNAMSIZ];
     char now[TUNE_KNOB_N][TUNE_VALUE_MAX]; /* "512", "on"; "": it has none that could be set */
     uint32_t max[TUNE_KNOB_N];             /* of a ring */
+    bool has_gro;                          /* the kernel merges what arrives by it */
 };
 
 /** A machine and its lines. */
@@ -91,6 +92,10 @@ struct tune_facts {
     double loss_rtt; /* seconds; of that line */
     char loss_peer[NAME_MAX_LEN + 1]; /* its other end */
     bool is_userspace;                /* the userspace engine takes the datagrams */
+    /* By that device they come so fast that they could be merged; "": not known. */
+    char merging_device[IFNAMSIZ];
+    unsigned merging_percent; /* of those that came right behind one of their flow: merged */
+    unsigned merging_age_s;   /* since that was seen */
     struct tune_device devices[TUNE_DEVICES_MAX];
     size_t n_devices;
 };
@@ -106,7 +111,7 @@ struct tune_plan {
     struct tune_item items[TUNE_SETTING_N];
     struct tune_item devices[TUNE_DEVICES_MAX][TUNE_KNOB_N]; /* by the devices of the facts */
     unsigned n_changes;                                      /* of all */
-    unsigned n_device_changes;                               /* of devices, which a boot undoes */
+    unsigned n_device_changes;                               /* of devices */
 };
 
 /**
@@ -116,6 +121,10 @@ struct tune_plan {
  * @own:	this node's name
  */
 void tune_take_measured(struct tune_facts *f, const json_t *json, const char *own);
+
+/** tune_take_merging() - how datagrams arrive, as the agent's status says of this node; anything is
+ * taken. */
+void tune_take_merging(struct tune_facts *f, const json_t *self);
 
 /** tune_plan_make() - what should change on that machine. */
 void tune_plan_make(struct tune_plan *ret, const struct tune_facts *f);
@@ -132,6 +141,8 @@ struct tune_saved {
     char before[TUNE_SETTING_N][TUNE_VALUE_MAX];
     struct tune_device devices[TUNE_DEVICES_MAX]; /* @now: before; "": it was not changed */
     size_t n_devices;
+    /* What of the devices it was changed to, for the next boot; "": that was not kept. */
+    char wanted[TUNE_DEVICES_MAX][TUNE_KNOB_N][TUNE_VALUE_MAX];
 };
 
 /**

@@ -117,6 +117,7 @@ void tune_gather_device(struct tune_facts *f, const char *name)
     (void)snprintf(d->name, sizeof(d->name), "%s", name);
     for (unsigned k = 0; k < TUNE_KNOB_N; k++)
         read_knob(name, (enum tune_knob)k, d->now[k], &d->max[k]);
+    d->has_gro = nic_has_gro(name);
     f->n_devices++;
 }
 
@@ -282,6 +283,42 @@ int tune_apply(const struct tune_plan *p, const struct tune_facts *f, const char
     }
     if (r < 0 && is_first)
         (void)unlink(path);
+    return r;
+}
+
+/* Is it not what it was set to? */
+static bool is_reset(enum tune_knob k, const char *now, const char *wanted)
+{
+    if (k == TUNE_GRO_FORWARDING)
+        return strcmp(now, wanted) != 0;
+    return strtoul(now, NULL, 10) < strtoul(wanted, NULL, 10);
+}
+
+int tune_set_again(const char *state_dir, struct err *e)
+{
+    struct tune_saved saved;
+    char path[PATH_MAX];
+    int r;
+
+    path_of(state_dir, path);
+    r = read_saved(&saved, path, e);
+    if (r != 0)
+        return r == STATEFILE_E_ABSENT ? 0 : r;
+    for (size_t n = 0; n < saved.n_devices * TUNE_KNOB_N; n++) {
+        const char *device = saved.devices[n / TUNE_KNOB_N].name;
+        enum tune_knob k = (enum tune_knob)(n % TUNE_KNOB_N);
+        const char *wanted = saved.wanted[n / TUNE_KNOB_N][k];
+        char now[TUNE_VALUE_MAX] = "";
+        uint32_t max;
+        int failed;
+
+        read_knob(device, k, now, &max);
+        if (wanted[0] == '\0' || now[0] == '\0' || !is_reset(k, now, wanted))
+            continue;
+        failed = write_knob(device, k, wanted, e);
+        if (failed < 0)
+            r = failed;
+    }
     return r;
 }
 

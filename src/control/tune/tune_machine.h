@@ -16,7 +16,8 @@ void tune_gather(struct tune_facts *f);
 void tune_gather_device(struct tune_facts *f, const char *name);
 
 /**
- * tune_apply() - change what is to be changed, now and, of the kernel's settings, at each boot
+ * tune_apply() - change what is to be changed, now and, by @boot_file or tune_set_again(), at each
+ *		  boot
  * @state_dir:	TUNE_SAVED is there
  * @boot_file:	TUNE_BOOT_FILE
  *
@@ -28,6 +29,15 @@ void tune_gather_device(struct tune_facts *f, const char *name);
  */
 int tune_apply(const struct tune_plan *p, const struct tune_facts *f, const char *state_dir,
     const char *boot_file, struct err *e);
+
+/**
+ * tune_set_again() - after a boot: set what tune_apply() has set of network devices
+ *
+ * A device that is not there is passed over, and a ring that is longer stays so.
+ *
+ * Return: 0, also where nothing was set; or negative errno with words, and the rest is set.
+ */
+int tune_set_again(const char *state_dir, struct err *e);
 
 /** tune_undo(): nothing has been changed here. */
 #define TUNE_E_NOTHING 1

@@ -48,7 +48,7 @@ static size_t list_rows(
     return n;
 }
 
-/* Calls @take for each value that is kept. */
+/* Calls @take for each value that is kept of before. */
 static void list_saved(const struct tune_saved *s,
     void (*take)(void *arg, const char *name, const char *before), void *arg)
 {
@@ -63,6 +63,21 @@ static void list_saved(const struct tune_saved *s,
                 continue;
             name_knob(name, s->devices[d].name, k);
             take(arg, name, s->devices[d].now[k]);
+        }
+}
+
+/* And for each that is kept for the next boot. */
+static void list_wanted(const struct tune_saved *s,
+    void (*take)(void *arg, const char *name, const char *wanted), void *arg)
+{
+    char name[ROW_NAME_MAX];
+
+    for (size_t d = 0; d < s->n_devices; d++)
+        for (unsigned k = 0; k < TUNE_KNOB_N; k++) {
+            if (s->wanted[d][k][0] == '\0')
+                continue;
+            name_knob(name, s->devices[d].name, k);
+            take(arg, name, s->wanted[d][k]);
         }
 }
 
@@ -151,6 +166,8 @@ static bool save_device(
             return false;
         if (kept->now[k][0] == '\0')
             memcpy(kept->now[k], f->devices[device].now[k], sizeof(kept->now[k]));
+        (void)snprintf(
+            s->wanted[kept - s->devices][k], TUNE_VALUE_MAX, "%s", p->devices[device][k].wanted);
     }
     return true;
 }
@@ -169,17 +186,19 @@ bool tune_saved_add(struct tune_saved *s, const struct tune_plan *p, const struc
     return true;
 }
 
-static void put_before(void *arg, const char *name, const char *before)
+static void put_value(void *arg, const char *name, const char *value)
 {
-    fields_set(arg, name, json_string(before));
+    fields_set(arg, name, json_string(value));
 }
 
 json_t *tune_saved_encode(const struct tune_saved *s)
 {
     json_t *before = json_object();
+    json_t *wanted = json_object();
 
-    list_saved(s, put_before, &before);
-    return json_pack("{s:o}", "before", before);
+    list_saved(s, put_value, &before);
+    list_wanted(s, put_value, &wanted);
+    return json_pack("{s:o, s:o}", "before", before, "wanted", wanted);
 }
 
 /* Numbers, or the name of a queueing discipline or a congestion control. */
@@ -190,23 +209,39 @@ static bool is_value(const char *text)
     return len > 0 && len < TUNE_VALUE_MAX && text[len] == '\0';
 }
 
-/* "eth0 ring-rx". False: it is none, or there are too many devices. */
-static bool take_knob(struct tune_saved *s, const char *name, const char *value)
+/* "eth0 ring-rx", and the number of what is set of it. NULL: it is none, or there are too many
+ * devices. */
+static struct tune_device *take_knob(struct tune_saved *s, const char *name, size_t *knob)
 {
     const char *blank = strchr(name, ' ');
-    struct tune_device *d;
     char device[IFNAMSIZ];
-    size_t k;
 
     if (!blank || blank == name || (size_t)(blank - name) >= sizeof(device) ||
         memchr(name, '/', (size_t)(blank - name)))
-        return false;
+        return NULL;
     (void)snprintf(device, sizeof(device), "%.*s", (int)(blank - name), name);
-    k = parse_word(blank + 1, tune_knob_names, TUNE_KNOB_N);
-    d = k < TUNE_KNOB_N ? saved_device(s, device) : NULL;
-    if (d)
-        (void)snprintf(d->now[k], sizeof(d->now[k]), "%s", value);
-    return d != NULL;
+    *knob = parse_word(blank + 1, tune_knob_names, TUNE_KNOB_N);
+    return *knob < TUNE_KNOB_N ? saved_device(s, device) : NULL;
+}
+
+/* What is wanted is of what was there before: no more is set than can be restored. */
+static int decode_wanted(struct tune_saved *s, const json_t *wanted, struct err *e)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)wanted, name, value) {
+        const char *text = json_string_value(value);
+        size_t k;
+        const struct tune_device *d = take_knob(s, name, &k);
+
+        if (!d || d->now[k][0] == '\0')
+            return err_set(e, -EINVAL, "%.80s is to be set, and was nothing before", name);
+        if (!text || !is_value(text))
+            return err_set(e, -EINVAL, "what %.80s is to be set to is no value of it", name);
+        (void)snprintf(s->wanted[d - s->devices][k], TUNE_VALUE_MAX, "%s", text);
+    }
+    return 0;
 }
 
 int tune_saved_decode(struct tune_saved *ret, const json_t *json, struct err *e)
@@ -216,25 +251,34 @@ int tune_saved_decode(struct tune_saved *ret, const json_t *json, struct err *e)
     size_t n = 0;
     const char *name;
     json_t *value;
+    int r;
 
     json_object_foreach(before, name, value) {
         const char *text = json_string_value(value);
         size_t i = parse_word(name, tune_names, TUNE_SETTING_N);
+        struct tune_device *d;
+        size_t k;
 
         if (!text || !is_value(text))
             return err_set(e, -EINVAL, "what is kept of %.80s is no value of it", name);
         if (i < TUNE_SETTING_N) {
             s.has[i] = true;
             (void)snprintf(s.before[i], sizeof(s.before[i]), "%s", text);
-        } else if (!take_knob(&s, name, text)) {
-            return err_set(e, -EINVAL, "%.80s is no setting that is known", name);
+        } else {
+            d = take_knob(&s, name, &k);
+            if (!d)
+                return err_set(e, -EINVAL, "%.80s is no setting that is known", name);
+            (void)snprintf(d->now[k], sizeof(d->now[k]), "%s", text);
         }
         n++;
     }
     if (n == 0)
         return err_set(e, -EINVAL, "it keeps no setting");
-    *ret = s;
-    return 0;
+    /* Earlier versions kept none for the next boot. */
+    r = decode_wanted(&s, json_object_get(json, "wanted"), e);
+    if (r == 0)
+        *ret = s;
+    return r;
 }
 
 static void put_restored(void *arg, const char *name, const char *before)

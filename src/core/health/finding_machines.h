@@ -211,6 +211,13 @@
         "than it could be.", \
         "It is the kernel's, or a driver's that is broken; use a newer kernel.", \
         "weft wg --no-offload udp-gso, in place of the engine that the agent starts.") \
+    X(ARRIVE_APART, "WEFT-OFFLOAD-002", NODE, NOTE, "datagrams arrive one by one", \
+        "Datagrams of one flow come so fast that the kernel could hand them on merged, and they " \
+        "arrive one by one, so to receive them takes more of a core. The device that they come " \
+        "by has rx-udp-gro-forwarding off, and on some kernels nothing is merged without it.", \
+        "weft tune shows it, weft tune --apply sets it, and then weft tune says if it helps.", \
+        "Join two network namespaces by a veth, ethtool -K DEV tx-udp-segmentation off at one " \
+        "end and gro on at the other one, and send from the first through the tunnel.") \
     X(CLUSTER_UNHEARD, "WEFT-KUBE-001", NODE, WARNING, "cluster's API does not answer", \
         "Known peers stay, and no change of the network is heard of until it answers.", \
         "Look at the cluster's API server, and at the agent's account in it.", \

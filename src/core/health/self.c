@@ -71,6 +71,22 @@ static void find_interface(struct look *l)
             facts->fault);
 }
 
+static void find_apart(struct look *l)
+{
+    const char *device = l->facts->apart_at;
+    struct finding *found;
+
+    if (!is_said(device))
+        return;
+    found = ADD(l, ARRIVE_APART, l->facts->name,
+        "datagrams of one flow arrive at %s one by one, and its rx-udp-gro-forwarding is off",
+        device);
+    finding_set_fix(found,
+        "weft tune --apply, or ethtool -K %s rx-udp-gro-forwarding on; weft tune says whether it "
+        "helps.",
+        device);
+}
+
 static void find_machine(struct look *l)
 {
     const struct self_facts *facts = l->facts;
@@ -89,6 +105,7 @@ static void find_machine(struct look *l)
         (void)ADD(l, RATES_UNKEPT, name, "rates are not kept: %s", facts->rates);
     if (is_said(facts->offloads))
         (void)ADD(l, OFFLOAD_OFF, name, "%s", facts->offloads);
+    find_apart(l);
     if (facts->foreign_age_s >= 0 && facts->foreign_age_s < FOREIGN_FOR_S)
         (void)ADD(l, FOREIGN_PEERS, name,
             "peers that somebody else had added to the interface and that were removed: %llu, the "

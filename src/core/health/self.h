@@ -111,6 +111,8 @@ struct self_facts {
     const char *drained;   /* why this node is drained, a clause */
     const char *rates;     /* why rates are not kept */
     const char *offloads;  /* which are off, and why: "the offload udp-gso is off: it got lost" */
+    const char *apart_at;  /* the device at which datagrams of one flow arrive one by one, and which
+                              does not merge them though it could */
     uint64_t n_foreign;    /* peers that somebody else had added, and that were removed */
     int64_t foreign_age_s; /* the last of them; -1: none was */
     const char *foreign;   /* its public key */

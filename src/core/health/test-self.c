@@ -115,6 +115,14 @@ static void test_each_fault_of_the_machine(void **state)
     facts.offloads = "the offload tso is off: it got lost";
     assert_string_equal(codes(&facts), "WEFT-OFFLOAD-001 a");
     facts = well(&peer);
+    facts.apart_at = "";
+    assert_string_equal(codes(&facts), "");
+    facts.apart_at = "eth0";
+    assert_string_equal(codes(&facts), "WEFT-OFFLOAD-002 a");
+    assert_string_equal(sentence(&facts),
+        "datagrams of one flow arrive at eth0 one by one, and its "
+        "rx-udp-gro-forwarding is off");
+    facts = well(&peer);
     facts.cluster = "nobody listens";
     facts.cluster_s = 9;
     assert_string_equal(codes(&facts), "WEFT-KUBE-001 a");

@@ -29,6 +29,7 @@
 #include "net/tun/offload.h"
 #include "noise/tai64n.h"
 #include "os/thread.h"
+#include "packet/merging.h"
 #include "shared/frame_client.h"
 #include "shared/handshake_queue.h"
 #include "shared/index.h"
@@ -192,7 +193,8 @@ static inline bool refusals_has(const struct refusals *r, enum offload which)
 /** refusals_check_sent() - after a flush of @out: has it given up segmentation? */
 void refusals_check_sent(struct port *p, const struct udp_outbox *out);
 
-/** refusals_why() - why @which is off for @d although it was tested; NULL: it was not refused. */
+/** refusals_why() - why @which is off for @d, or does nothing, although it was tested; NULL: it was
+ * not refused, and the line is not known to lack it (packet/merging.h). */
 const char *refusals_why(const struct device *d, enum offload which);
 
 struct port {
@@ -209,6 +211,7 @@ struct port {
     struct poll_list polls;
     struct load load;
     struct refusals refusals;
+    struct merging merging;   /* of what arrives */
     struct loop loop;         /* of the control thread */
     _Atomic bool is_stopping; /* port.c: all threads end */
 

@@ -57,6 +57,7 @@ static const char *const refused[] = {
     "session_cipher=aes256gcm",
     "rx_lost=1",
     "socket_drops=1",
+    "merging_percent=1",
     "mtu=",
     "mtu=575",
     "mtu=65536",

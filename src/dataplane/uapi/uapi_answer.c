@@ -80,6 +80,7 @@ static void get_relay_line(const struct relay *relay, struct str *out)
 
 static void get_device(struct device *d, struct str *out)
 {
+    struct merging_seen seen = merging_read(&d->port->merging, clock_now());
     uint64_t drops = port_sockets_drops(d->port);
     char hex[X25519_HEX_MAX];
 
@@ -97,6 +98,11 @@ static void get_device(struct device *d, struct str *out)
         str_addf(out, "fwmark=%u\n", d->port->sockets.fwmark);
     if (drops > 0)
         str_addf(out, "socket_drops=%" PRIu64 "\n", drops);
+    if (seen.ifindex != 0) {
+        add_number(out, "merging_ifindex=", seen.ifindex);
+        add_number(out, "merging_percent=", seen.percent);
+        add_number(out, "merging_age_s=", (uint64_t)(seen.age / NSEC_PER_SEC));
+    }
     if (d->relay.relay) {
         str_addf(out, "relay=true\n");
         get_relay_line(d->relay.relay, out);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "os/file.h"
@@ -125,6 +126,33 @@ int nic_get_feature(const char *device, const char *name, bool *ret)
         return -EOPNOTSUPP;
     *ret = (get.head.features[at / 32].active & 1u << at % 32) != 0;
     return 0;
+}
+
+/* Is it a network card, or the end of a veth? */
+static bool is_driven(const char *device)
+{
+    struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/sys/class/net/%.*s/device", IFNAMSIZ - 1, device);
+    if (access(path, F_OK) == 0)
+        return true;
+    return ask(device, &info) >= 0 && strncmp(info.driver, "veth", sizeof(info.driver)) == 0;
+}
+
+bool nic_has_gro(const char *device)
+{
+    bool is_on = false;
+
+    return nic_get_feature(device, NIC_GRO, &is_on) == 0 && is_on && is_driven(device);
+}
+
+bool nic_lacks_merging(const char *device)
+{
+    bool is_on = true;
+
+    return nic_get_feature(device, NIC_GRO_FORWARDING, &is_on) == 0 && !is_on &&
+           nic_has_gro(device);
 }
 
 int nic_set_feature(const char *device, const char *name, bool on)

@@ -29,5 +29,17 @@ int nic_set_rings(const char *device, const struct nic_rings *rings);
  */
 int nic_get_feature(const char *device, const char *name, bool *ret);
 
+/** The kernel's GRO, and its merging of datagrams for whoever takes them merged. */
+#define NIC_GRO            "rx-gro"
+#define NIC_GRO_FORWARDING "rx-udp-gro-forwarding"
+
+/** nic_has_gro() - does @device have NIC_GRO on, and do the work itself, as a network card and a
+ * veth do? Above others, as a bridge is, or from a program, as in a TUN, nothing is merged. */
+bool nic_has_gro(const char *device);
+
+/** nic_lacks_merging() - is NIC_GRO_FORWARDING off at @device, though it can be changed, and
+ * nic_has_gro()? */
+bool nic_lacks_merging(const char *device);
+
 /** nic_set_feature() - 0 or negative errno; -EOPNOTSUPP also where the device did not take it. */
 int nic_set_feature(const char *device, const char *name, bool on);

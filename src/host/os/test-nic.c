@@ -11,7 +11,7 @@
 #include "test/support/emulated.h"
 #include "test/support/netns.h"
 
-#define FEATURE "rx-udp-gro-forwarding"
+#define FEATURE NIC_GRO_FORWARDING
 
 /* Every device has that one, and by default it is off. */
 static void test_feature(void **state)
@@ -29,6 +29,22 @@ static void test_feature(void **state)
     assert_int_equal(nic_set_feature("lo", FEATURE, false), 0);
     assert_int_equal(nic_get_feature("lo", FEATURE, &is_on), 0);
     assert_false(is_on);
+}
+
+/* The loopback has it on, and never does it. */
+static void test_gro_without_a_driver(void **state)
+{
+    bool is_on = false;
+
+    (void)netns_need(state);
+    if (geteuid() != 0 || emulated_lacks("SIOCETHTOOL"))
+        skip();
+    assert_int_equal(nic_get_feature("lo", NIC_GRO, &is_on), 0);
+    assert_true(is_on);
+    assert_false(nic_has_gro("lo"));
+    assert_false(nic_lacks_merging("lo"));
+    assert_false(nic_has_gro("no-such"));
+    assert_false(nic_lacks_merging("no-such"));
 }
 
 static void test_none(void **state)
@@ -54,6 +70,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_feature),
+        CASE(test_gro_without_a_driver),
         CASE(test_none),
     };
 

@@ -8,6 +8,7 @@
 #include "mesh/object/fields.h"
 #include "mesh/snapshot/snapshot.h"
 #include "net/socket/udp_batch.h"
+#include "packet/merging.h"
 
 /* A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */
 #define SESSION_MAX (180 * NSEC_PER_SEC)
@@ -180,6 +181,16 @@ static void take_line(struct observe *o, const struct relay_line_report *line)
     o->line = *now;
 }
 
+static void take_merging(struct observe *o, const struct wg_config *c)
+{
+    bool was_apart = observe_arrives_apart(o);
+
+    o->merging_ifindex = c->merging_ifindex;
+    o->merging_percent = c->merging_percent;
+    o->merging_age_s = c->merging_age_s;
+    o->has_new_merging = was_apart != observe_arrives_apart(o);
+}
+
 int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_t wall)
 {
     uint64_t dropped = growth(o->socket_drops, c->socket_drops) * UDP_RUN_SEGMENTS_MAX;
@@ -198,11 +209,18 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
     free_items(o);
     o->items = items;
     o->socket_drops = c->socket_drops;
+    take_merging(o, c);
     take_line(o, c->line);
     o->n = c->n_peers;
     o->rates = c->rates;
     o->shows_dscp = c->shows_dscp;
     return 0;
+}
+
+bool observe_arrives_apart(const struct observe *o)
+{
+    return merging_is_low(
+        &(struct merging_seen){.ifindex = o->merging_ifindex, .percent = o->merging_percent});
 }
 
 struct loss_rate observation_loss(const struct observation *ob, nsec_t now)

@@ -64,12 +64,16 @@ struct observe {
     struct traffic_rates rates; /* that all that is sent is kept to */
     bool shows_dscp;            /* datagrams carry the DSCP of the packets in them */
     uint64_t socket_drops;      /* the engine's, as of the last look */
+    uint32_t merging_ifindex;   /* where datagrams of one flow arrive, merged or not; 0: unknown */
+    uint32_t merging_percent;   /* of those that could be merged */
+    uint32_t merging_age_s;     /* since the engine has seen that */
     bool has_line;              /* it relays for others, and it is known what its line carries: */
     struct relay_line_report line;
     /* Since the last look it is more or less full, or asks others to go or lets them back. */
     bool has_new_line;
-    bool has_new_loss; /* at the last look some peer's loss began, ended, or was known or
-                          unknown for the first time */
+    bool has_new_merging; /* at the last look they began to arrive one by one, or no more */
+    bool has_new_loss;    /* at the last look some peer's loss began, ended, or was known or
+                             unknown for the first time */
 };
 
 /** observe_deinit() - release. */
@@ -93,6 +97,10 @@ const struct observation *observe_find(const struct observe *o, const struct x25
 /** observation_loss() - what is lost of what it sends; unknown where the engine does not count it,
  * or too little has come. NULL: unknown. */
 struct loss_rate observation_loss(const struct observation *ob, nsec_t now);
+
+/** observe_arrives_apart() - do datagrams arrive one by one that could arrive merged, as far as the
+ * engine has seen? */
+bool observe_arrives_apart(const struct observe *o);
 
 /** observe_add_metrics() - samples of what has come from each node of @s, and what has not. */
 void observe_add_metrics(const struct observe *o, const struct snapshot *s, struct metrics *m);

@@ -394,6 +394,30 @@ static void test_loss_of_this_machine_itself(void **state)
     observe_deinit(&o);
 }
 
+/* Whether datagrams come merged: that it changes is said once. */
+static void test_merging(void **state)
+{
+    static const struct {
+        uint32_t ifindex;
+        uint32_t percent;
+        bool is_apart;
+        bool is_new;
+    } looks[] = {{0, 0, false, false}, {3, 97, false, false}, {3, 1, true, true},
+        {3, 0, true, false}, {4, 0, true, false}, {4, 60, false, true}, {4, 0, true, true},
+        {0, 0, false, true}};
+    struct observe o = {0};
+
+    for (size_t i = 0; i < sizeof(looks) / sizeof(*looks); i++) {
+        struct wg_config c = {
+            .merging_ifindex = looks[i].ifindex, .merging_percent = looks[i].percent};
+
+        assert_int_equal(observe_take(&o, &c, (nsec_t)(100 + i) * SEC, WALL), 0);
+        assert_int_equal(observe_arrives_apart(&o), looks[i].is_apart);
+        assert_int_equal(o.has_new_merging, looks[i].is_new);
+    }
+    observe_deinit(&o);
+}
+
 /* Of nodes of the network from which something has come, by their names. */
 static void test_metrics(void **state)
 {
@@ -452,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_sessions_that_should_be_renewed),
         cmocka_unit_test(test_loss),
         cmocka_unit_test(test_loss_of_this_machine_itself),
+        cmocka_unit_test(test_merging),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_gone_peer_is_forgotten),
     };

@@ -66,7 +66,11 @@ struct wg_config {
     uint32_t fwmark;       /* of the packets sent; 0: none */
     uint64_t socket_drops; /* observed: what arrived and had no room in the sockets; merged
                               datagrams are one */
-    bool is_relay;         /* it relays between those of its peers that are marked so */
+    uint32_t merging_ifindex; /* observed: by the interface of that index datagrams of one flow come
+                                 so fast that they could be merged; 0: not known */
+    uint32_t merging_percent; /* and so many of a hundred that could come merged do */
+    uint32_t merging_age_s;   /* as it was seen so long ago */
+    bool is_relay;            /* it relays between those of its peers that are marked so */
     /* Owns; observed: how the line is by which it relays; NULL: not known. */
     struct relay_line_report *line;
     struct traffic_rates rates; /* of what it sends */

@@ -76,6 +76,7 @@ static bool asks(void)
     int fd;
 
     look();
+    wait_for(w.listener);
     fd = accept4(w.listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         (void)close(fd);

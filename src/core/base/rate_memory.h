@@ -1,6 +1,6 @@
 /*
- * rate_memory.h - what is usual of a figure that spans orders of magnitude, such as a rate or a time:
- * those of the last hour or so, and their median.
+ * rate_memory.h - what is usual of a figure that spans orders of magnitude, such as a rate or a
+ * time: those of the last hour or so, and their median.
  *
  * It is kept how often each was, in steps of a quarter of an octave from 2^10 on. So a median is
  * right to an eighth. At one each three seconds, what is older than half an hour counts half.

@@ -44,8 +44,8 @@
 #define NCCL_FOR   (60 * NSEC_PER_SEC)
 #define NCCL_DRAIN (10 * NSEC_PER_SEC)
 
-/* Where the job's connections are not seen, as on a fabric, it stands still when NCCL's RAS has said
- * for so long that nothing is started, ms. */
+/* Where the job's connections are not seen, as on a fabric, it stands still when NCCL's RAS has
+ * said for so long that nothing is started, ms. */
 #define STILL_MIN 120000
 
 /* Where the RAS answers, it has said by then whom the others wait for. */
@@ -689,9 +689,8 @@ bool job_causes_find(struct look *l)
 {
     /* In the order of causes. Those from the third on are of several nodes that exchange
      * something. */
-    static void (*const finds[])(struct look *) = {
-        find_stopped, find_nccl, find_slow_lines, find_unread, find_straggler, find_missed,
-        find_stuck};
+    static void (*const finds[])(struct look *) = {find_stopped, find_nccl, find_slow_lines,
+        find_unread, find_straggler, find_missed, find_stuck};
     const size_t n_finds = sizeof(finds) / sizeof(*finds);
 
     survey(l);

@@ -159,25 +159,23 @@ static bool is_collective(const char *kind)
            strncmp(kind, "Send", 4) != 0 && strncmp(kind, "Recv", 4) != 0;
 }
 
-/* How many ranks have started fewer than others; @ret_most: than these. */
-static size_t count_behind(const json_t *ranks, const char *kind, uint64_t *ret_most)
+/* How many ranks have started the fewest, @ret_least, while all others have started more. */
+static size_t count_behind(const json_t *ranks, const char *kind, uint64_t *ret_least)
 {
     const json_t *rank;
     size_t behind = 0;
-    uint64_t most = 0;
     size_t i;
 
+    *ret_least = UINT64_MAX;
     json_array_foreach(ranks, i, rank) {
         uint64_t n = count_of(rank, kind);
 
-        if (n > most) {
-            most = n;
-            behind = i;
-        } else {
-            behind += n < most;
+        if (n < *ret_least) {
+            *ret_least = n;
+            behind = 0;
         }
+        behind += n == *ret_least;
     }
-    *ret_most = most;
     return behind;
 }
 
@@ -192,8 +190,8 @@ static struct ras_rank *name_rank(struct ras_ranks *ret, const struct rank *r, u
     return one;
 }
 
-/* Those that have not started what most have; where most have not, it is not they that are missed.
- */
+/* Those that have not started what all others have; where these are fewer, it is not they that are
+ * missed. */
 static void name_behind(
     struct ras_ranks *ret, const json_t *ranks, uint32_t n_ranks, struct fields *all)
 {
@@ -204,8 +202,8 @@ static void name_behind(
 
     json_object_foreach(kinds, kind, any) {
         size_t n = json_array_size(ranks);
-        uint64_t most = 0;
-        size_t behind = is_collective(kind) ? count_behind(ranks, kind, &most) : 0;
+        uint64_t least = 0;
+        size_t behind = is_collective(kind) ? count_behind(ranks, kind, &least) : 0;
         const json_t *rank;
         size_t i;
 
@@ -216,7 +214,7 @@ static void name_behind(
         json_array_foreach(ranks, i, rank) {
             struct rank r = read_rank(rank, false, all);
             uint64_t started = count_of(rank, kind);
-            struct ras_rank *one = started < most ? name_rank(ret, &r, n_ranks) : NULL;
+            struct ras_rank *one = started == least ? name_rank(ret, &r, n_ranks) : NULL;
 
             if (!one)
                 continue;
@@ -314,8 +312,8 @@ json_t *ras_ranks_encode(const struct ras_ranks *r)
 
     for (unsigned i = 0; list && i < r->n; i++)
         fields_append(&list, encode_rank(&r->items[i]));
-    return list ? json_pack("{s:I, s:o}", "stillMilliseconds", (json_int_t)r->still_ms, "ranks",
-                      list)
+    return list ? json_pack(
+                      "{s:I, s:o}", "stillMilliseconds", (json_int_t)r->still_ms, "ranks", list)
                 : NULL;
 }
 

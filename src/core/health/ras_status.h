@@ -13,7 +13,7 @@
  *
  * For each rank it has how many operations of each kind were started there. They are counted when a
  * process asks for one, which may be long before it runs, so ranks differ while all is well. Where
- * no count grows, one that is lower than that of most others names the operation that this rank has
+ * no count grows, one that is lower than those of all others names the operation that this rank has
  * not come to. Sending and receiving between two ranks differ by their nature and do not count.
  *
  * Pure: bytes in, facts out.

@@ -5,11 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rate_memory.h"
 #include "health/job_health.h"
 #include "health/job_sample.h"
 
@@ -842,55 +840,6 @@ static void test_another_network(void **state)
     check_nothing();
 }
 
-/* ---- what is usual -------------------------------------------------------------------------- */
-
-static int compare(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
-static void test_medians(void **state)
-{
-    uint64_t rates[301];
-    uint64_t seed = 12345;
-
-    for (unsigned k = 0; k < 200; k++) {
-        struct rate_memory m = {.total = 0};
-        size_t n = 1 + k % 300;
-        uint64_t median;
-
-        for (size_t i = 0; i < n; i++) {
-            seed = seed * 6364136223846793005u + 1442695040888963407u;
-            rates[i] = 2000 + (seed >> 33) * (1 + k % 100);
-            rate_memory_add(&m, rates[i]);
-        }
-        qsort(rates, n, sizeof(*rates), compare);
-        median = rate_memory_median(&m);
-        assert_true(median >= rates[(n - 1) / 2] * 7 / 8 && median <= rates[(n - 1) / 2] * 9 / 8);
-    }
-}
-
-static void test_medians_at_the_ends(void **state)
-{
-    struct rate_memory m = {.total = 0};
-
-    assert_int_equal(rate_memory_median(&m), 0);
-    rate_memory_add(&m, 0);
-    assert_true(rate_memory_median(&m) > 0);
-    m = (struct rate_memory){.total = 0};
-    rate_memory_add(&m, UINT64_MAX);
-    assert_true(rate_memory_median(&m) > UINT64_C(1) << 37);
-    /* What was long ago is forgotten. */
-    for (unsigned i = 0; i < 3000; i++)
-        rate_memory_add(&m, 1000000);
-    for (unsigned i = 0; i < 3000; i++)
-        rate_memory_add(&m, 8000000);
-    assert_true(rate_memory_median(&m) > 7000000);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -935,8 +884,6 @@ int main(void)
         TEST(test_the_last_words_of_a_command),
         TEST(test_a_fault_that_follows),
         TEST(test_another_network),
-        cmocka_unit_test(test_medians),
-        cmocka_unit_test(test_medians_at_the_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

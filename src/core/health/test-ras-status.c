@@ -21,8 +21,8 @@
     HEAD "{\n  \"nccl_version\": \"2.29.7\",\n  \"communicators\": [" communicators                \
          "],\n  \"ras\": {\"timeouts_count\": 0}\n}\n"
 #define COMMUNICATOR(size, ranks, missing)                                                         \
-    "{\"hash\": \"0x1\", \"size\": " #size ", \"ranks\": [" ranks "], \"missing_ranks\": [" missing \
-    "]}"
+    "{\"hash\": \"0x1\", \"size\": " #size ", \"ranks\": [" ranks                                  \
+    "], \"missing_ranks\": [" missing "]}"
 #define RANK(n, counts)                                                                            \
     "{\"rank\": " #n ", \"host\": \"10.77.0." #n "\", \"pid\": 10" #n                              \
     ", \"status\": {\"init_state\": 0}, \"collective_counts\": {" counts "}}"
@@ -60,14 +60,15 @@ static void test_all_is_well(void **state)
 
 static void test_one_is_behind(void **state)
 {
-    struct ras_status s = decode(
-        JOB(COMMUNICATOR(2, RANK(1, "\"AllGather\": 1") "," RANK(2, "\"AllGather\": 2"), "") ","
-            COMMUNICATOR(4,
-                RANK(1, "\"Broadcast\": 3, \"AllReduce\": 512") ","
-                RANK(2, "\"Broadcast\": 3, \"AllReduce\": 512") ","
-                RANK(3, "\"Broadcast\": 3, \"AllReduce\": 510") ","
-                RANK(4, "\"Broadcast\": 3, \"AllReduce\": 512"), "")),
-        103);
+    struct ras_status s =
+        decode(JOB(COMMUNICATOR(2, RANK(1, "\"AllGather\": 1") "," RANK(2, "\"AllGather\": 2"),
+                   "") "," COMMUNICATOR(4,
+                   RANK(1, "\"Broadcast\": 3, \"AllReduce\": 512") "," RANK(
+                       2, "\"Broadcast\": 3, \"AllReduce\": 512") "," RANK(3,
+                       "\"Broadcast\": 3, \"AllReduce\": 510") "," RANK(4,
+                       "\"Broadcast\": 3, \"AllReduce\": 511"),
+                   "")),
+            103);
     const struct ras_rank *r = &s.ranks.items[0];
     char text[IP_ADDR_TEXT_MAX];
 
@@ -87,11 +88,13 @@ static void test_one_is_behind(void **state)
  * it is not the others that are missed. */
 static void test_what_is_no_lag(void **state)
 {
-    struct ras_status s = decode(
-        JOB(COMMUNICATOR(3,
-            RANK(1, "\"Send\": 1, \"Recv\": 9, \"SendRecv\": 4, \"AllReduce\": 8") ","
-            RANK(2, "\"Send\": 2, \"Recv\": 8, \"SendRecv\": 4, \"AllReduce\": 7") ","
-            RANK(3, "\"Send\": 3, \"Recv\": 7, \"SendRecv\": 5, \"AllReduce\": 7"), "")), 101);
+    struct ras_status s =
+        decode(JOB(COMMUNICATOR(3,
+                   RANK(1, "\"Send\": 1, \"Recv\": 9, \"SendRecv\": 4, \"AllReduce\": 8") "," RANK(
+                       2, "\"Send\": 2, \"Recv\": 8, \"SendRecv\": 4, \"AllReduce\": 7") "," RANK(3,
+                       "\"Send\": 3, \"Recv\": 7, \"SendRecv\": 5, \"AllReduce\": 7"),
+                   "")),
+            101);
 
     assert_int_equal(s.ranks.n, 0);
     assert_true(s.is_first);
@@ -99,8 +102,7 @@ static void test_what_is_no_lag(void **state)
 
 static void test_one_does_not_answer(void **state)
 {
-    static const char *const states[] = {
-        "\"unresponsive\": true, \"considered_dead\": false",
+    static const char *const states[] = {"\"unresponsive\": true, \"considered_dead\": false",
         "\"unresponsive\": false, \"considered_dead\": true",
         /* It has answered, and is not in that communicator yet. */
         "\"unresponsive\": false, \"considered_dead\": false"};
@@ -111,8 +113,7 @@ static void test_one_does_not_answer(void **state)
 
         /* Without a comma, as NCCL writes it up to 2.30. */
         (void)snprintf(answer, sizeof(answer),
-            JOB(COMMUNICATOR(3,
-                RANK(1, "\"AllReduce\": 7") "," RANK(2, "\"AllReduce\": 6"),
+            JOB(COMMUNICATOR(3, RANK(1, "\"AllReduce\": 7") "," RANK(2, "\"AllReduce\": 6"),
                 "{\n \"rank\": 0,\n \"host\": \"unknown\",\n \"pid\": -1,\n \"nvml_dev\": 0\n"
                 " \"status\": {%s}}")),
             states[i]);
@@ -121,16 +122,15 @@ static void test_one_does_not_answer(void **state)
         assert_int_equal(s.ranks.items[0].rank, i < 2 ? 0 : 2);
         assert_string_equal(s.ranks.items[0].operation, i < 2 ? "" : "AllReduce");
         if (i < 2)
-            assert_true(
-                s.ranks.items[0].pid == 0 && ip_addr_is_none(&s.ranks.items[0].address));
+            assert_true(s.ranks.items[0].pid == 0 && ip_addr_is_none(&s.ranks.items[0].address));
     }
 }
 
 static void test_no_more_than_fit(void **state)
 {
     static char answer[65536];
-    size_t len = (size_t)snprintf(answer, sizeof(answer), HEAD
-        "{\"communicators\": [{\"size\": 40, \"ranks\": [");
+    size_t len = (size_t)snprintf(
+        answer, sizeof(answer), HEAD "{\"communicators\": [{\"size\": 40, \"ranks\": [");
     struct ras_status s;
 
     for (unsigned i = 0; i < 40; i++)
@@ -172,8 +172,9 @@ static void test_what_is_no_answer(void **state)
         struct ras_status s = {.n_started = 77};
         struct err e = ERR_NULL;
 
-        assert_int_equal(ras_status_decode(&s, cases[i].answer, strlen(cases[i].answer), is_own,
-                             &own, &e), -EINVAL);
+        assert_int_equal(
+            ras_status_decode(&s, cases[i].answer, strlen(cases[i].answer), is_own, &own, &e),
+            -EINVAL);
         if (!strstr(e.text, cases[i].words))
             fail_msg("\"%s\" is not in \"%s\"", cases[i].words, e.text);
         assert_int_equal(s.n_started, 77);
@@ -197,8 +198,12 @@ static void test_as_the_hub_is_told(void **state)
     struct ras_ranks ranks = {.is_known = true, .n = 2, .still_ms = 12000};
     struct ras_ranks again;
 
-    ranks.items[0] = (struct ras_rank){.rank = 3, .n_ranks = 8, .pid = 77, .n_waiting = 7,
-        .n_started = 511, .operation = "AllReduce",
+    ranks.items[0] = (struct ras_rank){.rank = 3,
+        .n_ranks = 8,
+        .pid = 77,
+        .n_waiting = 7,
+        .n_started = 511,
+        .operation = "AllReduce",
         .address = ip_addr_v4((const uint8_t[]){10, 77, 0, 3})};
     ranks.items[1] = (struct ras_rank){.rank = 5, .n_ranks = 8};
     again = read_again(ras_ranks_encode(&ranks), 0);
@@ -207,15 +212,22 @@ static void test_as_the_hub_is_told(void **state)
     again = read_again(ras_ranks_encode(&(struct ras_ranks){.is_known = true}), 0);
     assert_true(again.is_known && again.n == 0);
     /* A hub takes no more than it has space for, and nothing that is not so. */
-    assert_int_equal(read_again(json_pack("{s:i, s:[{}, {}, {}, {}, {}]}", "stillMilliseconds", 1,
-                                    "ranks"), -EINVAL).n, 0);
+    assert_int_equal(
+        read_again(
+            json_pack("{s:i, s:[{}, {}, {}, {}, {}]}", "stillMilliseconds", 1, "ranks"), -EINVAL)
+            .n,
+        0);
     assert_int_equal(read_again(json_pack("{s:i, s:[{s:i, s:i, s:s}]}", "stillMilliseconds", 1,
                                     "ranks", "rank", 1, "ofRanks", 2, "address", "here"),
-                         -EINVAL).n, 0);
-    assert_int_equal(read_again(json_pack("{s:i, s:[{s:i, s:i, s:s}]}", "stillMilliseconds", 1,
-                                    "ranks", "rank", 1, "ofRanks", 2, "operation",
-                                    "AnOperationOfALongLongName"),
-                         -EINVAL).n, 0);
+                         -EINVAL)
+                         .n,
+        0);
+    assert_int_equal(
+        read_again(json_pack("{s:i, s:[{s:i, s:i, s:s}]}", "stillMilliseconds", 1, "ranks", "rank",
+                       1, "ofRanks", 2, "operation", "AnOperationOfALongLongName"),
+            -EINVAL)
+            .n,
+        0);
 }
 
 int main(void)

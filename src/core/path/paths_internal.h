@@ -76,6 +76,13 @@ struct paths_item {
     char *text;              /* owns; EVENT: its text */
 };
 
+/** How much this node moves with all its peers together. */
+struct paths_load {
+    uint64_t bytes; /* since @since, both ways */
+    nsec_t since;   /* when the count was last looked at */
+    nsec_t busy_at; /* when it was last found to be much; 0: never */
+};
+
 /** What the caller is to do. Written by paths_queue.c. */
 struct paths_queue {
     struct paths_item *items; /* owns; a ring of @cap */
@@ -105,6 +112,7 @@ struct paths {
     struct htab by_tag;
     struct heap timers; /* one deadline for each edge */
 
+    struct paths_load load;
     struct paths_queue queue;
     /* What the node may send, and which mappings it may make. Written by paths_queue.c. */
     struct {
@@ -138,6 +146,10 @@ static inline const struct path_relay_notice *paths__notice(
             return &p->notices[i].notice;
     return NULL;
 }
+
+/** paths__is_calm() - has the node moved little in the last seconds? Then its own load does not
+ * make round trips longer. */
+bool paths__is_calm(const struct paths *p, nsec_t now);
 
 /** paths__add() - put an action of an edge (@pp NULL: of none) into the queue; the caller fills it
  * in at once. NULL when there is no memory, or a frame and too much in the queue already. */

@@ -28,15 +28,15 @@ struct ras_watch {
     struct endpoint at[2]; /* @n_at: where it is asked, by turns until one answers */
     unsigned n_at;
     unsigned turn;
-    int fd;               /* owns; -1: nothing is being asked */
-    bool is_sent;         /* the question is */
-    char *answer;         /* owns; RAS_ANSWER_MAX + 1 bytes; NULL: nothing is being asked */
-    size_t len;           /* of what has come */
-    nsec_t asked_at;      /* this time */
-    nsec_t next_at;       /* NSEC_NEVER: it is not asked */
-    nsec_t still_since;   /* at each answer since then as much had started; 0: there was none */
-    uint64_t n_started;   /* so much */
-    nsec_t answered_at;   /* 0: never, or not by this job */
+    int fd;                /* owns; -1: nothing is being asked */
+    bool is_sent;          /* the question is */
+    char *answer;          /* owns; RAS_ANSWER_MAX + 1 bytes; NULL: nothing is being asked */
+    size_t len;            /* of what has come */
+    nsec_t asked_at;       /* this time */
+    nsec_t next_at;        /* NSEC_NEVER: it is not asked */
+    nsec_t still_since;    /* at each answer since then as much had started; 0: there was none */
+    uint64_t n_started;    /* so much */
+    nsec_t answered_at;    /* 0: never, or not by this job */
     struct ras_ranks said; /* then */
 };
 
@@ -45,8 +45,8 @@ struct ras_watch {
         .fd = -1, .next_at = NSEC_NEVER                                                            \
     }
 
-/** ras_watch_begin() - ask from now on, @w being RAS_WATCH_NULL; @address: NCCL_RAS_ADDR of the job,
- * NULL: it has none. Only "localhost" may stand there for an address. */
+/** ras_watch_begin() - ask from now on, @w being RAS_WATCH_NULL; @address: NCCL_RAS_ADDR of the
+ * job, NULL: it has none. Only "localhost" may stand there for an address. */
 void ras_watch_begin(struct ras_watch *w, const char *address, nsec_t now);
 
 /** ras_watch_look() - each second: ask if it is time, and take in what has come. */

@@ -384,34 +384,6 @@ void paths_on_frame(
     path_rearm(pp);
 }
 
-/* ---- load ------------------------------------------------------------------------------------ */
-
-/* A line that is worth a job is not filled by this, bytes/s; and so long after more was moved its
- * queues are empty. */
-#define CALM_RATE  65536
-#define CALM_AFTER (10 * NSEC_PER_SEC)
-
-static void count_load(
-    struct paths *p, const struct path_traffic *before, uint64_t rx, uint64_t tx, nsec_t now)
-{
-    struct paths_load *l = &p->load;
-    nsec_t ms = (now - l->since) / NSEC_PER_MSEC;
-
-    if (before->has_counts && rx >= before->rx && tx >= before->tx)
-        l->bytes += rx - before->rx + tx - before->tx;
-    if (ms < 1000)
-        return;
-    if (l->since != 0 && l->bytes / (uint64_t)ms > CALM_RATE / 1000)
-        l->busy_at = now;
-    l->bytes = 0;
-    l->since = now;
-}
-
-bool paths__is_calm(const struct paths *p, nsec_t now)
-{
-    return p->load.busy_at == 0 || now - p->load.busy_at >= CALM_AFTER;
-}
-
 /* The next slot, with none to be skipped any more. */
 static void slot_restart(struct path *pp, nsec_t now)
 {
@@ -426,7 +398,7 @@ void paths_on_traffic(
 
     if (!pp)
         return;
-    count_load(p, &pp->traffic, rx, tx, now);
+    paths_load_count(&p->load, &pp->traffic, rx, tx, now);
     /* Data begins to flow, which both ends see at the same time: both begin a round. */
     if (path_traffic_count(&pp->traffic, rx, tx, now)) {
         struct path_liveness_facts facts = path__liveness_facts(pp, now);

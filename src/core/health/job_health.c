@@ -307,8 +307,8 @@ json_t *job_health_encode(
 {
     static const enum finding_code codes[] = {FINDING_RANK_GONE, FINDING_RANK_STOPPED,
         FINDING_NCCL_POLL, FINDING_NCCL_COMPLETION, FINDING_NCCL_UNREACHED, FINDING_NCCL_CLOSED,
-        FINDING_NCCL_TIMEOUT, FINDING_RANK_LINE_SLOW, FINDING_RANK_UNREAD, FINDING_RANK_KERNEL,
-        FINDING_RANK_SLOW};
+        FINDING_NCCL_TIMEOUT, FINDING_NCCL_BEHIND, FINDING_NCCL_SILENT, FINDING_RANK_LINE_SLOW,
+        FINDING_RANK_UNREAD, FINDING_RANK_KERNEL, FINDING_RANK_SLOW};
     const struct finding *stuck =
         h && h->n_found > 0 ? findings_find(findings, FINDING_JOB_STUCK, job) : NULL;
     json_t *list = json_array();

@@ -547,6 +547,8 @@ static struct ras_rank *say_missed(const char *node, const char *operation, uint
 
 static void test_a_rank_that_has_not_started(void **state)
 {
+    json_t *list;
+
     pass(10);
     /* While something moves it may only be late. */
     (void)say_missed("c", "AllReduce", 40000);
@@ -560,6 +562,9 @@ static void test_a_rank_that_has_not_started(void **state)
         "rank 2 of 4 on c, process 77 has not started AllReduce number 512, for which 3 others "
         "wait");
     assert_true(w.at - w.findings.items[0]->since < 20);
+    list = job_health_encode(w.health, "train", &w.findings, w.at);
+    assert_int_equal(json_array_size(list), 1);
+    json_decref(list);
     set_healthy();
     w.ras[A] = (struct ras_ranks){.n = 0};
     pass(1);

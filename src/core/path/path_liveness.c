@@ -63,8 +63,8 @@ bool path_traffic_count(struct path_traffic *t, uint64_t rx, uint64_t tx, nsec_t
 #define CALM_RATE  65536
 #define CALM_AFTER (10 * NSEC_PER_SEC)
 
-void paths_load_count(struct paths_load *l, const struct path_traffic *before, uint64_t rx,
-    uint64_t tx, nsec_t now)
+void paths_load_count(
+    struct paths_load *l, const struct path_traffic *before, uint64_t rx, uint64_t tx, nsec_t now)
 {
     nsec_t ms = (now - l->since) / NSEC_PER_MSEC;
 

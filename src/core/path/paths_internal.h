@@ -86,8 +86,8 @@ struct paths_load {
 struct path_traffic;
 
 /** paths_load_count() - the engine counts so many bytes of a peer now, and has counted @before. */
-void paths_load_count(struct paths_load *l, const struct path_traffic *before, uint64_t rx,
-    uint64_t tx, nsec_t now);
+void paths_load_count(
+    struct paths_load *l, const struct path_traffic *before, uint64_t rx, uint64_t tx, nsec_t now);
 
 /** paths_load_is_calm() - has the node moved little in the last seconds? Then its own load does not
  * make round trips longer. */

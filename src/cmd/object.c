@@ -152,6 +152,23 @@ static void add_loss(struct table *t, const json_t *row, size_t i)
             t, lost > 0 && lost * 1000 < packets ? "%.3f %%" : "%.1f %%", lost * 100 / packets);
 }
 
+/* "20.5 ms, usually 19.8", as the first of both ends has measured it that says it. */
+static void add_rtt(struct table *t, const json_t *row)
+{
+    const json_t *rtt = json_object_get(part_of(row, 0, "agent"), "rtt");
+    const json_t *usual;
+
+    rtt = rtt ? rtt : json_object_get(part_of(row, 1, "agent"), "rtt");
+    usual = json_object_get(rtt, "usualMs");
+    if (!rtt)
+        table_add(t, "-");
+    else if (json_is_number(usual))
+        table_add(t, "%.1f ms, usually %.1f", json_number_value(json_object_get(rtt, "p50Ms")),
+            json_number_value(usual));
+    else
+        table_add(t, "%.1f ms", json_number_value(json_object_get(rtt, "p50Ms")));
+}
+
 /* How long the edge has been in its state. */
 static void add_since(struct table *t, const json_t *row)
 {
@@ -178,7 +195,7 @@ static void print_table(struct table *t)
 static void print_edges(const json_t *answer)
 {
     static const char *const head[] = {"EDGE", "STATE", "SINCE", "AGENT A", "AGENT B", "PROBE A>B",
-        "PROBE B>A", "LOSS A>B", "LOSS B>A", "WHY"};
+        "PROBE B>A", "LOSS A>B", "LOSS B>A", "RTT", "WHY"};
     json_int_t left_out = json_integer_value(json_object_get(answer, "leftOut"));
     struct table t = {.n_columns = sizeof(head) / sizeof(*head)};
     const json_t *row;
@@ -196,6 +213,7 @@ static void print_edges(const json_t *answer)
             add_end(&t, row, end, "probe");
         for (size_t end = 2; end-- > 0;)
             add_loss(&t, row, end);
+        add_rtt(&t, row);
         table_add(&t, "%s", admin_field(row, NULL, "why"));
     }
     print_table(&t);

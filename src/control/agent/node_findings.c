@@ -222,6 +222,9 @@ static struct self_peer see_peer(const struct status_input *in, const struct nod
         .fell_back_s = peer->fell_back_at != 0 ? seconds(in->now - peer->fell_back_at) : 0,
         .since_s = seconds(in->now - peer->since),
         .mtu = found ? found->mtu : 0,
+        .longer_s = peer->longer.since != 0 ? seconds(in->now - peer->longer.since) : 0,
+        .longer_ms = peer->longer.least_us / 1000.0,
+        .usual_ms = peer->longer.usual_us / 1000.0,
         .session = see_session(ob, peer, in->now),
     };
 }

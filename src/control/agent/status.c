@@ -80,16 +80,17 @@ static json_t *encode_reach(const struct reach_peer *peer, uint64_t rate, nsec_t
                          ? json_null()
                          : json_integer((json_int_t)((now - peer->silent_since) / NSEC_PER_SEC));
 
-    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path",
+    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path",
         path_kind_names[peer->kind], "relay",
         peer->relay[0] != '\0' ? json_string(peer->relay) : json_null(), "why", peer->why,
         "sinceSeconds", (json_int_t)((now - peer->since) / NSEC_PER_SEC), "silentSeconds", silent,
         "rttMs", encode_rtt(peer, peer->rtt), "leastRttMs", encode_rtt(peer, peer->least_rtt),
         "rttP50Ms", encode_spread(peer, peer->spread.p50_us), "rttP99Ms",
         encode_spread(peer, peer->spread.p99_us), "jitterMs",
-        encode_spread(peer, peer->spread.jitter_us), "loss",
-        peer->has_loss ? json_real(peer->loss_permille / 1000.0) : json_null(), "rateBitsPerSecond",
-        encode_rate(rate));
+        encode_spread(peer, peer->spread.jitter_us), "rttUsualMs",
+        peer->spread.usual_us != 0 ? encode_spread(peer, peer->spread.usual_us) : json_null(),
+        "loss", peer->has_loss ? json_real(peer->loss_permille / 1000.0) : json_null(),
+        "rateBitsPerSecond", encode_rate(rate));
 }
 
 /* By WireGuard's counters; null: nothing is known. */

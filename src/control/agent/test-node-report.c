@@ -365,18 +365,24 @@ static void test_round_trips(void **state)
 
     (void)x25519_public_format(&w->seen[0].key, key);
     node_report_init(&nr, 7);
-    *spread = (struct rtt_spread){20000, 31500, 250, 120};
+    *spread = (struct rtt_spread){20000, 31500, 250, 120, 0};
     (void)snprintf(text, sizeof(text),
         "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":20.0,"
         "\"p99Ms\":31.5,\"jitterMs\":0.25,\"samples\":120},\"publicKey\":\"%s\"}}",
         key);
     edges_are(&nr, w, text);
-    *spread = (struct rtt_spread){21000, 40000, 9000, 200};
+    *spread = (struct rtt_spread){21000, 40000, 9000, 200, 0};
     edges_are(&nr, w, "{}");
     spread->p99_us = 80000;
     (void)snprintf(text, sizeof(text),
         "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":21.0,"
         "\"p99Ms\":80.0,\"jitterMs\":9.0,\"samples\":200},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    spread->usual_us = 20000;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":21.0,"
+        "\"p99Ms\":80.0,\"jitterMs\":9.0,\"samples\":200,\"usualMs\":20.0},\"publicKey\":\"%s\"}}",
         key);
     edges_are(&nr, w, text);
     *spread = (struct rtt_spread){.samples = 0};

@@ -149,7 +149,8 @@ static void test_json(void **state)
         "agent on it\", \"sinceSeconds\": 60, "
         "\"silentSeconds\": null, \"rttMs\": null, "
         "\"leastRttMs\": null, \"rttP50Ms\": null, \"rttP99Ms\": null, "
-        "\"jitterMs\": null, \"loss\": null, \"rateBitsPerSecond\": 20000000, "
+        "\"jitterMs\": null, \"rttUsualMs\": null, \"loss\": null, \"rateBitsPerSecond\": "
+        "20000000, "
         "\"lossIn\": null, "
         "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, "
         "\"mtu\": 1120, \"rxBytes\": 1536, \"txBytes\": 20, "
@@ -162,7 +163,7 @@ static void test_json(void **state)
         "agent on it\", \"sinceSeconds\": 60, "
         "\"silentSeconds\": null, \"rttMs\": null, "
         "\"leastRttMs\": null, \"rttP50Ms\": null, \"rttP99Ms\": null, "
-        "\"jitterMs\": null, \"loss\": null, \"rateBitsPerSecond\": null, "
+        "\"jitterMs\": null, \"rttUsualMs\": null, \"loss\": null, \"rateBitsPerSecond\": null, "
         "\"lossIn\": null, "
         "\"endpoint\": null, \"handshakeAgeSeconds\": null, "
         "\"mtu\": 1120, \"rxBytes\": 0, \"txBytes\": 0, "
@@ -240,12 +241,14 @@ static void test_a_peer_on_its_own_path(void **state)
     expect(&sc, "peers", "rttMs", "1.234");
     expect(&sc, "peers", "leastRttMs", "1.0");
     expect(&sc, "peers", "rttP99Ms", "null");
-    peer->spread = (struct rtt_spread){1200, 9000, 0, RTT_SAMPLES_MIN};
+    peer->spread = (struct rtt_spread){1200, 9000, 0, RTT_SAMPLES_MIN, 1100};
     expect(&sc, "peers", "rttP50Ms", "1.2");
     expect(&sc, "peers", "rttP99Ms", "9.0");
     expect(&sc, "peers", "jitterMs", "0.0");
+    expect(&sc, "peers", "rttUsualMs", "1.1");
     peer->spread.samples = RTT_SAMPLES_MIN - 1;
     expect(&sc, "peers", "rttP50Ms", "null");
+    expect(&sc, "peers", "rttUsualMs", "null");
     expect(&sc, "peers", "loss", "null");
     peer->has_loss = true;
     expect(&sc, "peers", "loss", "0.025");

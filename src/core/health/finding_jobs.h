@@ -107,6 +107,16 @@
         "The sentence has the log's own reason: mostly a plugin that is not found, or a variable " \
         "that forbids it.", \
         "Set NCCL_IB_DISABLE=1 on a machine with InfiniBand.") \
+    X(NCCL_BEHIND, "WEFT-NCCL-007", RANK, CRITICAL, "has not started what the others wait for", \
+        "Nothing moves between the job's nodes, and by NCCL's RAS a rank there has started fewer " \
+        "operations of a kind than all others of its communicator.", \
+        "See what the process that the sentence names does there: py-spy dump --pid PID.", \
+        "Have one rank of a running job leave out a collective operation, or wait before it.") \
+    X(NCCL_SILENT, "WEFT-NCCL-008", RANK, CRITICAL, "does not answer NCCL", \
+        "Nothing moves between the job's nodes, and by NCCL's RAS a rank there does not answer: " \
+        "its process has ended, hangs, or is not reached by the network that NCCL uses.", \
+        "On that node: is the process that the sentence names there? Look at its output.", \
+        "Kill one process of a job whose NCCL has the RAS.") \
     X(RANK_LINE_SLOW, "WEFT-RANK-001", RANK, WARNING, "its line is slow", \
         "What the job sends on that line, in the direction that is named, goes at a third of " \
         "what it went at before, or less, and the job waits for it.", \

@@ -53,6 +53,13 @@
         "needs.", \
         "Find the link on the way that has a small MTU, or a tunnel in a tunnel.", \
         "Set the MTU of a router between two nodes to 1300.") \
+    X(PAIR_RTT, "WEFT-RTT-001", PAIR, WARNING, "round trips take much longer than usual", \
+        "For two minutes each round trip on the direct path has taken twice as long as was usual " \
+        "in the last hour, and 5 ms longer, while neither end moved much: packets go another way " \
+        "now, or a queue on it is full of others' packets.", \
+        "Look at the way of the packets, and at what else fills it: mtr, or traceroute -n, to " \
+        "the endpoint in weft paths NAME.", \
+        "Delay the packets between two nodes by 40 ms after some minutes.") \
     X(WAY_DEAF, "WEFT-ONEWAY-001", WAY, CRITICAL, "one way is cut", \
         "What the first node sends does not arrive at the second, while the other way is well.", \
         "Let UDP in at the second node, or out at the first.", \

@@ -44,6 +44,13 @@
 #define NCCL_FOR   (60 * NSEC_PER_SEC)
 #define NCCL_DRAIN (10 * NSEC_PER_SEC)
 
+/* Where the job's connections are not seen, as on a fabric, it stands still when NCCL's RAS has
+ * said for so long that nothing is started, ms. */
+#define STILL_MIN 120000
+
+/* Where the RAS answers, it has said by then whom the others wait for. */
+#define RAS_AWAITED (25 * NSEC_PER_SEC)
+
 #define SLOW_MAX  64
 #define NAMED_MAX 4
 
@@ -553,23 +560,126 @@ static void find_straggler(struct look *l)
         format_rate(l->usual, usual));
 }
 
-static void find_stuck(struct look *l)
+static nsec_t longest_pause(const struct look *l)
 {
-    nsec_t longest = nsec_max(l->h->pauses[0], l->h->pauses[1]);
-    nsec_t pause = l->now - l->h->moved_at;
-    bool is_any_busy = false;
+    return nsec_max(l->h->pauses[0], l->h->pauses[1]);
+}
 
+/* Do the processes of some node compute? */
+static bool is_any_busy(const struct look *l)
+{
     for (size_t i = 0; i < l->h->n; i++) {
         struct window w = window_of(l->h->nodes[i]);
 
-        is_any_busy |= job_known_is_there(l->h->nodes[i]) && occupied(&w) >= JOB_SAMPLE_WHOLE / 2;
+        if (job_known_is_there(l->h->nodes[i]) && occupied(&w) >= JOB_SAMPLE_WHOLE / 2)
+            return true;
     }
-    if (l->h->moved_at == 0 || l->usual == 0 ||
-        pause < nsec_max(is_any_busy ? STUCK_BUSY_MIN : STUCK_MIN, 2 * longest))
+    return false;
+}
+
+/* Does nothing move between its nodes, for longer than it ever paused? */
+static bool is_stuck(const struct look *l)
+{
+    nsec_t least = is_any_busy(l) ? STUCK_BUSY_MIN : STUCK_MIN;
+
+    return l->h->moved_at != 0 && l->usual != 0 &&
+           l->now - l->h->moved_at >= nsec_max(least, 2 * longest_pause(l));
+}
+
+/* ---- whom the others wait for, as NCCL's RAS says ------------------------------------------- */
+
+/* What a node that is there has been told by it, for the longest time; NULL: nothing. Of all nodes
+ * of a job the RAS says the same. */
+static const struct health_node *find_ras(const struct look *l)
+{
+    const struct health_node *found = NULL;
+
+    for (size_t i = 0; i < l->h->n; i++) {
+        const struct health_node *node = l->h->nodes[i];
+
+        if (job_known_is_there(node) && node->ras.n > 0 && node->ras.still_ms > 0 &&
+            (!found || node->ras.still_ms > found->ras.still_ms))
+            found = node;
+    }
+    return found;
+}
+
+/* Is something of that kind said of the node already? One rank of it stands for all. */
+static bool is_said(const struct look *l, enum finding_code code, const struct health_node *node)
+{
+    for (unsigned i = 0; i < l->n; i++)
+        if (l->verdicts[i].code == code && l->verdicts[i].node == node)
+            return true;
+    return false;
+}
+
+static void say_missed(struct look *l, const struct health_node *from, const struct ras_rank *rank)
+{
+    bool is_behind = rank->operation[0] != '\0';
+    enum finding_code code = is_behind ? FINDING_NCCL_BEHIND : FINDING_NCCL_SILENT;
+    const struct health_node *node =
+        rank->node[0] != '\0' ? job_known_find_node(l->h, rank->node) : NULL;
+    nsec_t since = l->now - (nsec_t)from->ras.still_ms * NSEC_PER_MSEC;
+    char address[IP_ADDR_TEXT_MAX] = "an unknown node";
+    char process[32] = "";
+    struct verdict *v;
+
+    if (!ip_addr_is_none(&rank->address))
+        (void)ip_addr_format(&rank->address, address);
+    if (rank->pid != 0)
+        (void)snprintf(process, sizeof(process), ", process %u", rank->pid);
+    /* Of one that the hub does not know, it is said of who has asked. */
+    if (is_said(l, code, node ? node : from))
+        return;
+    v = add(l, code, node ? node : from, l->usual > 0 ? l->h->moved_at : since);
+    if (is_behind)
+        say(v,
+            "rank %u of %u on %s%s has not started %s number %llu, for which %u others wait; no "
+            "rank starts anything",
+            rank->rank, rank->n_ranks, node ? node->name : address, process, rank->operation,
+            (unsigned long long)rank->n_started + 1, rank->n_waiting);
+    else
+        say(v, "rank %u of %u on %s%s does not answer NCCL, and no rank starts anything",
+            rank->rank, rank->n_ranks, node ? node->name : address, process);
+}
+
+static void find_missed(struct look *l)
+{
+    const struct health_node *from = find_ras(l);
+    bool is_still = from && (l->usual > 0 ? is_stuck(l) : from->ras.still_ms >= STILL_MIN);
+
+    for (unsigned i = 0; is_still && i < from->ras.n; i++)
+        say_missed(l, from, &from->ras.items[i]);
+}
+
+/* ---- stuck, and nobody knows why ------------------------------------------------------------ */
+
+/* Will NCCL's RAS say soon whom the others wait for? */
+static bool awaits_ras(const struct look *l)
+{
+    bool is_known = false;
+
+    for (size_t i = 0; i < l->h->n; i++) {
+        const struct health_node *node = l->h->nodes[i];
+
+        if (!job_known_is_there(node) || !node->ras.is_known)
+            continue;
+        if (node->ras.still_ms > 0)
+            return false;
+        is_known = true;
+    }
+    return is_known && l->now - l->h->moved_at < RAS_AWAITED;
+}
+
+static void find_stuck(struct look *l)
+{
+    nsec_t longest = longest_pause(l);
+
+    if (!is_stuck(l) || awaits_ras(l))
         return;
     say(add(l, FINDING_JOB_STUCK, NULL, l->h->moved_at),
         "nothing moves between its %zu nodes%s; its longest pause was %lld s", l->n_there,
-        is_any_busy ? "" : ", and none of its processes computes",
+        is_any_busy(l) ? "" : ", and none of its processes computes",
         (long long)((longest + NSEC_PER_SEC - 1) / NSEC_PER_SEC));
 }
 
@@ -579,8 +689,8 @@ bool job_causes_find(struct look *l)
 {
     /* In the order of causes. Those from the third on are of several nodes that exchange
      * something. */
-    static void (*const finds[])(struct look *) = {
-        find_stopped, find_nccl, find_slow_lines, find_unread, find_straggler, find_stuck};
+    static void (*const finds[])(struct look *) = {find_stopped, find_nccl, find_slow_lines,
+        find_unread, find_straggler, find_missed, find_stuck};
     const size_t n_finds = sizeof(finds) / sizeof(*finds);
 
     survey(l);

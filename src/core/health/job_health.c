@@ -45,6 +45,7 @@ static void begin_run(struct job_health *h, const char *run)
         h->nodes[i]->heard_at = 0;
         h->nodes[i]->is_ended = false;
         h->nodes[i]->nccl = (struct nccl_faults){.kinds = {{.n = 0}}};
+        h->nodes[i]->ras = (struct ras_ranks){.n = 0};
     }
     h->moved_at = 0;
     h->alone = NULL;
@@ -139,6 +140,7 @@ void job_health_take(struct job_health *h, const char *name, const struct job_sa
     (void)snprintf(node->command, sizeof(node->command), "%s", s->command);
     node->is_ended = false;
     node->heard_at = now;
+    node->ras = s->ras;
     slot = node->n++ % JOB_KNOWN_KEPT;
     p = &node->last[slot];
     *p = (struct period){.ms = s->ms, .processes = s->processes, .progress = s->progress};
@@ -219,8 +221,9 @@ static void publish_all(const struct look *l, const struct job_health_out *out, 
     h->n_found = is_cleared ? 0 : l->n;
     h->is_usual = true;
     for (unsigned i = 0; i < l->n; i++)
-        h->is_usual &=
-            l->verdicts[i].code == FINDING_JOB_STUCK || l->verdicts[i].code == FINDING_RANK_SLOW;
+        h->is_usual &= l->verdicts[i].code == FINDING_JOB_STUCK ||
+                       l->verdicts[i].code == FINDING_NCCL_BEHIND ||
+                       l->verdicts[i].code == FINDING_RANK_SLOW;
 }
 
 void job_health_look(struct job_health *h, const struct job_health_out *out, nsec_t now)
@@ -304,8 +307,8 @@ json_t *job_health_encode(
 {
     static const enum finding_code codes[] = {FINDING_RANK_GONE, FINDING_RANK_STOPPED,
         FINDING_NCCL_POLL, FINDING_NCCL_COMPLETION, FINDING_NCCL_UNREACHED, FINDING_NCCL_CLOSED,
-        FINDING_NCCL_TIMEOUT, FINDING_RANK_LINE_SLOW, FINDING_RANK_UNREAD, FINDING_RANK_KERNEL,
-        FINDING_RANK_SLOW};
+        FINDING_NCCL_TIMEOUT, FINDING_NCCL_BEHIND, FINDING_NCCL_SILENT, FINDING_RANK_LINE_SLOW,
+        FINDING_RANK_UNREAD, FINDING_RANK_KERNEL, FINDING_RANK_SLOW};
     const struct finding *stuck =
         h && h->n_found > 0 ? findings_find(findings, FINDING_JOB_STUCK, job) : NULL;
     json_t *list = json_array();

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/rate_memory.h"
 #include "health/job_sample.h"
-#include "health/rate_memory.h"
 
 /** Samples of each node that are kept. */
 #define JOB_KNOWN_KEPT 3
@@ -46,6 +46,7 @@ struct health_node {
     struct period last[JOB_KNOWN_KEPT]; /* zero: not yet */
     struct nccl_faults nccl;            /* what NCCL's log has said there in this run ... */
     nsec_t nccl_at[NCCL_FAULT_N];       /* ... and when it was heard last of each kind */
+    struct ras_ranks ras;               /* as its last sample has it */
     struct rate_memory usual;           /* bytes/s that it sends, while it does */
     struct line *lines;                 /* owns; sorted by the other node's place in memory */
     size_t n_lines, cap_lines;          /* of them */

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "health/nccl_faults.h"
+#include "health/ras_status.h"
 
 /** Nodes at the other end of which a sample tells: those with which most is exchanged. */
 #define JOB_SAMPLE_PEERS_MAX 64
@@ -81,6 +82,7 @@ struct job_sample {
     struct job_processes processes;
     struct job_progress progress;
     struct nccl_faults nccl; /* what NCCL's log has said since the command began */
+    struct ras_ranks ras;    /* what NCCL's RAS says, if it was asked there lately */
     struct job_sample_peer peers[JOB_SAMPLE_PEERS_MAX];
     unsigned n_peers;
 };

@@ -310,6 +310,7 @@ static void find_path(struct look *l, const struct self_peer *peer, const char *
 {
     const char *name = l->facts->name;
     struct finding *found = NULL;
+    char span[32];
 
     if (peer->is_key_refused) {
         (void)ADD(
@@ -330,6 +331,11 @@ static void find_path(struct look *l, const struct self_peer *peer, const char *
         (void)ADD(l, PATH_SHORT, pair,
             "the direct path to %s carries packets of %u bytes at most, and IPv6 needs %d",
             peer->name, (unsigned)peer->mtu, PATH_MTU_LEAST);
+    if (peer->path == SELF_PATH_DIRECT && peer->longer_s > 0)
+        (void)ADD(l, PAIR_RTT, pair,
+            "each round trip between %s and %s has taken %.1f ms or more for %s, and in the last "
+            "hour %.1f ms were usual",
+            name, peer->name, peer->longer_ms, format_span(peer->longer_s, span), peer->usual_ms);
 }
 
 static void find_peer(struct look *l, const struct self_peer *peer)
@@ -407,6 +413,7 @@ static bool is_for_hub(enum finding_code code)
     case FINDING_HANDSHAKE_LATE:
     case FINDING_HANDSHAKE_STALE:
     case FINDING_PATH_SHORT:
+    case FINDING_PAIR_RTT:
         return true;
     default:
         return finding_kinds[code].subject == FINDING_OF_NODE;

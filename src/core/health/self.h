@@ -82,6 +82,10 @@ struct self_peer {
                             and would be better off there; 0: it is not */
     int64_t since_s;     /* the path has been this one for so long */
     uint16_t mtu;        /* bytes inside the tunnel; 0: not measured */
+    int64_t longer_s; /* its round trips have taken much longer than usual for so long; 0: they do
+                         not */
+    double longer_ms; /* each of them so long or longer ... */
+    double usual_ms;  /* ... and usually so long */
     struct self_session session;
 };
 

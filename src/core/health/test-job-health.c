@@ -5,13 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "health/job_health.h"
 #include "health/job_sample.h"
-#include "health/rate_memory.h"
 
 enum { A, B, C, D, N };
 
@@ -32,6 +30,7 @@ static struct world {
     struct job_processes processes[N];
     struct job_progress progress[N];
     struct nccl_faults nccl[N];
+    struct ras_ranks ras[N];
     bool is_silent[N];
     const char *run;
     char changes[256];
@@ -85,7 +84,8 @@ static void give(unsigned i)
     s = (struct job_sample){.ms = EACH_S * 1000,
         .processes = w.processes[i],
         .progress = w.progress[i],
-        .nccl = w.nccl[i]};
+        .nccl = w.nccl[i],
+        .ras = w.ras[i]};
     (void)snprintf(s.run, sizeof(s.run), "%s", w.run);
     for (unsigned k = 0; k < N; k++) {
         struct job_sample_peer *p = &s.peers[s.n_peers];
@@ -526,6 +526,95 @@ static void test_a_job_that_pauses(void **state)
     check_only(FINDING_JOB_STUCK, "train", "its longest pause was ");
 }
 
+/* ---- what NCCL's RAS says ------------------------------------------------------------------- */
+
+/* Of rank 2, as a has heard it; @node: where that runs, NULL: the hub does not know. */
+static struct ras_rank *say_missed(const char *node, const char *operation, uint32_t still_ms)
+{
+    struct ras_ranks *ras = &w.ras[A];
+    struct ras_rank *one = &ras->items[ras->n++];
+
+    *one = (struct ras_rank){.rank = 2, .n_ranks = 4, .pid = 77, .n_waiting = 3, .n_started = 511};
+    (void)snprintf(one->operation, sizeof(one->operation), "%s", operation);
+    if (node) {
+        (void)snprintf(one->node, sizeof(one->node), "%s", node);
+        one->address = ip_addr_v4((const uint8_t[]){10, 77, 0, 3});
+    }
+    ras->still_ms = still_ms;
+    ras->is_known = true;
+    return one;
+}
+
+static void test_a_rank_that_has_not_started(void **state)
+{
+    json_t *list;
+
+    pass(10);
+    /* While something moves it may only be late. */
+    (void)say_missed("c", "AllReduce", 40000);
+    pass(10);
+    check_nothing();
+    stand_still();
+    pass(2);
+    check_nothing();
+    pass(2);
+    check_only(FINDING_NCCL_BEHIND, "train/c",
+        "rank 2 of 4 on c, process 77 has not started AllReduce number 512, for which 3 others "
+        "wait");
+    assert_true(w.at - w.findings.items[0]->since < 20);
+    list = job_health_encode(w.health, "train", &w.findings, w.at);
+    assert_int_equal(json_array_size(list), 1);
+    json_decref(list);
+    set_healthy();
+    w.ras[A] = (struct ras_ranks){.n = 0};
+    pass(1);
+    check_nothing();
+    assert_string_equal(w.changes, "+WEFT-NCCL-007 train/c;-WEFT-NCCL-007 train/c;");
+}
+
+static void test_ranks_that_do_not_answer(void **state)
+{
+    pass(10);
+    stand_still();
+    /* One of a node stands for all of it, and it is said of a where the node is not known. */
+    (void)say_missed("d", "", 9000);
+    say_missed("d", "", 9000)->rank = 3;
+    *say_missed(NULL, "", 9000) = (struct ras_rank){.rank = 1, .n_ranks = 4};
+    pass(4);
+    assert_int_equal(w.findings.n, 2);
+    assert_string_equal(w.findings.items[0]->text,
+        "rank 1 of 4 on an unknown node does not answer NCCL, and no rank starts anything");
+    assert_string_equal(w.findings.items[0]->subject, "train/a");
+    assert_string_equal(w.findings.items[1]->text,
+        "rank 2 of 4 on d, process 77 does not answer NCCL, and no rank starts anything");
+    assert_string_equal(w.findings.items[1]->subject, "train/d");
+    /* That nothing starts is not known yet, and then not in time. */
+    w.ras[A].still_ms = 0;
+    pass(1);
+    check_nothing();
+    pass(8);
+    check_only(FINDING_JOB_STUCK, "train", "nothing moves between its 4 nodes");
+}
+
+/* What goes over a fabric is not seen, so it takes longer. */
+static void test_a_rank_that_has_not_started_on_a_fabric(void **state)
+{
+    memset(w.flow, 0, sizeof(w.flow));
+    pass(4);
+    (void)say_missed("c", "AllGather", 119000);
+    pass(2);
+    check_nothing();
+    w.ras[A].still_ms = 122000;
+    pass(1);
+    check_only(FINDING_NCCL_BEHIND, "train/c", "has not started AllGather number 512");
+    assert_true(w.at - w.findings.items[0]->since >= 120);
+    /* A node that has ended says nothing any more. */
+    job_health_end(w.health, "a");
+    w.is_silent[A] = true;
+    pass(1);
+    check_nothing();
+}
+
 /* One that has not moved anything yet is on its way. */
 static void test_a_job_that_has_not_begun(void **state)
 {
@@ -756,55 +845,6 @@ static void test_another_network(void **state)
     check_nothing();
 }
 
-/* ---- what is usual -------------------------------------------------------------------------- */
-
-static int compare(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
-static void test_medians(void **state)
-{
-    uint64_t rates[301];
-    uint64_t seed = 12345;
-
-    for (unsigned k = 0; k < 200; k++) {
-        struct rate_memory m = {.total = 0};
-        size_t n = 1 + k % 300;
-        uint64_t median;
-
-        for (size_t i = 0; i < n; i++) {
-            seed = seed * 6364136223846793005u + 1442695040888963407u;
-            rates[i] = 2000 + (seed >> 33) * (1 + k % 100);
-            rate_memory_add(&m, rates[i]);
-        }
-        qsort(rates, n, sizeof(*rates), compare);
-        median = rate_memory_median(&m);
-        assert_true(median >= rates[(n - 1) / 2] * 7 / 8 && median <= rates[(n - 1) / 2] * 9 / 8);
-    }
-}
-
-static void test_medians_at_the_ends(void **state)
-{
-    struct rate_memory m = {.total = 0};
-
-    assert_int_equal(rate_memory_median(&m), 0);
-    rate_memory_add(&m, 0);
-    assert_true(rate_memory_median(&m) > 0);
-    m = (struct rate_memory){.total = 0};
-    rate_memory_add(&m, UINT64_MAX);
-    assert_true(rate_memory_median(&m) > UINT64_C(1) << 37);
-    /* What was long ago is forgotten. */
-    for (unsigned i = 0; i < 3000; i++)
-        rate_memory_add(&m, 1000000);
-    for (unsigned i = 0; i < 3000; i++)
-        rate_memory_add(&m, 8000000);
-    assert_true(rate_memory_median(&m) > 7000000);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -833,6 +873,9 @@ int main(void)
         TEST(test_nobody_is_heard),
         TEST(test_what_was_found_stays_while_one_is_late),
         TEST(test_stuck),
+        TEST(test_a_rank_that_has_not_started),
+        TEST(test_ranks_that_do_not_answer),
+        TEST(test_a_rank_that_has_not_started_on_a_fabric),
         TEST(test_a_job_that_pauses),
         TEST(test_a_job_that_has_not_begun),
         TEST(test_the_next_run),
@@ -846,8 +889,6 @@ int main(void)
         TEST(test_the_last_words_of_a_command),
         TEST(test_a_fault_that_follows),
         TEST(test_another_network),
-        cmocka_unit_test(test_medians),
-        cmocka_unit_test(test_medians_at_the_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

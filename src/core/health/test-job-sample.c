@@ -104,6 +104,7 @@ static void test_what_is_refused(void **state)
         "3002 ms in collectives are more than the 3001 ms of the sample");
     check_refused(with("nccl", json_object()), "\"nccl\"");
     check_refused(with_in("nccl", "count", json_integer(0)), "an entry of \"nccl\": \"count\"");
+    check_refused(with("ras", json_object()), "\"ras\": \"stillMilliseconds\" is missing");
     check_refused(with_in("peers", "address", json_string("10.42.0")),
         "\"address\" \"10.42.0\" is no IP address");
     check_refused(with_in("peers", "sentBytes", json_string("7")), "\"sentBytes\"");

@@ -466,6 +466,26 @@ static void test_short_packets(void **state)
     assert_string_equal(codes(&facts), "");
 }
 
+static void test_longer_round_trips(void **state)
+{
+    struct findings f = {.n = 0};
+    struct self_peer peer;
+    struct self_facts facts = well(&peer);
+
+    peer.longer_s = 150;
+    peer.longer_ms = 61.25;
+    peer.usual_ms = 20;
+    assert_string_equal(codes(&facts), "WEFT-RTT-001 a--b");
+    self_find(&f, &facts, NULL, NULL);
+    assert_string_equal(f.items[0]->text,
+        "each round trip between a and b has taken 61.2 ms or more for 2 min, and in the last hour "
+        "20.0 ms were usual");
+    findings_deinit(&f);
+    /* A relay has lines of its own. */
+    peer.path = SELF_PATH_BY_HUB;
+    assert_string_equal(codes(&facts), "");
+}
+
 /* What ends ends, also of a peer that has left, and what goes on keeps its beginning. */
 static void test_what_was_found_before(void **state)
 {
@@ -581,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_a_silence_while_the_hub_is_late),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_short_packets),
+        cmocka_unit_test(test_longer_round_trips),
         cmocka_unit_test(test_what_was_found_before),
         cmocka_unit_test(test_what_the_hub_is_told),
         cmocka_unit_test(test_findings_that_are_not_taken),

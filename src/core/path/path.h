@@ -187,6 +187,7 @@ struct path_view {
     nsec_t rtt;             /* 0: not known; of the relay: both ends' together */
     nsec_t least_rtt; /* of a direct path: the least of the last 10 to 20 minutes; else @rtt */
     struct rtt_spread spread; /* of a direct path: round trips of the last minutes */
+    struct rtt_longer longer; /* of a direct path: they take longer than usual */
     struct x25519_public via; /* of the relay: which; none: any */
     unsigned loss_permille;   /* of the chosen pair's last pings */
     nsec_t since;             /* since when the path is used; monotonic */

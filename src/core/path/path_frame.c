@@ -99,7 +99,7 @@ static void learn_round_trip(struct path *pp, const struct path_pair *pair, nsec
         return;
     if (pp->round_trips->pair != pair->id)
         *pp->round_trips = (struct rtt_track){.pair = pair->id};
-    rtt_track_add(pp->round_trips, pair->last_rtt, now);
+    rtt_track_add(pp->round_trips, pair->last_rtt, paths_load_is_calm(&pp->owner->load, now), now);
 }
 
 static void on_ping(struct path *pp, const struct path_arrival *in, const struct path_frame *f,

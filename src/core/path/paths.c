@@ -398,6 +398,7 @@ void paths_on_traffic(
 
     if (!pp)
         return;
+    paths_load_count(&p->load, &pp->traffic, rx, tx, now);
     /* Data begins to flow, which both ends see at the same time: both begin a round. */
     if (path_traffic_count(&pp->traffic, rx, tx, now)) {
         struct path_liveness_facts facts = path__liveness_facts(pp, now);
@@ -570,8 +571,10 @@ bool paths_view(
         ret->rtt = pair->rtt;
         ret->least_rtt = path__least(&pair->least);
         ret->loss_permille = path__pair_loss(pair);
-        if (pp->round_trips && pp->round_trips->pair == pair->id)
+        if (pp->round_trips && pp->round_trips->pair == pair->id) {
             ret->spread = rtt_track_spread(pp->round_trips, now);
+            ret->longer = rtt_track_longer(pp->round_trips, now);
+        }
         return true;
     }
     ret->kind = pp->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;

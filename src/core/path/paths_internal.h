@@ -76,6 +76,23 @@ struct paths_item {
     char *text;              /* owns; EVENT: its text */
 };
 
+/** How much this node moves with all its peers together. Written by path_liveness.c. */
+struct paths_load {
+    uint64_t bytes; /* since @since, both ways */
+    nsec_t since;   /* when the count was last looked at */
+    nsec_t busy_at; /* when it was last found to be much; 0: never */
+};
+
+struct path_traffic;
+
+/** paths_load_count() - the engine counts so many bytes of a peer now, and has counted @before. */
+void paths_load_count(
+    struct paths_load *l, const struct path_traffic *before, uint64_t rx, uint64_t tx, nsec_t now);
+
+/** paths_load_is_calm() - has the node moved little in the last seconds? Then its own load does not
+ * make round trips longer. */
+bool paths_load_is_calm(const struct paths_load *l, nsec_t now);
+
 /** What the caller is to do. Written by paths_queue.c. */
 struct paths_queue {
     struct paths_item *items; /* owns; a ring of @cap */
@@ -105,6 +122,7 @@ struct paths {
     struct htab by_tag;
     struct heap timers; /* one deadline for each edge */
 
+    struct paths_load load;
     struct paths_queue queue;
     /* What the node may send, and which mappings it may make. Written by paths_queue.c. */
     struct {

@@ -142,6 +142,46 @@ static void test_both_ends_know_how_round_trips_are_spread(void **state)
     couple_stop(c);
 }
 
+/* What this moves more than a calm node may, each second. */
+static void run_busy(struct couple *c, nsec_t time)
+{
+    for (nsec_t t = 0; t < time; t += SEC) {
+        c->n_bytes += 70000;
+        couple_traffic(c);
+        couple_run(c, SEC);
+    }
+}
+
+/* What is usual is learned while a node moves little, and whether it takes longer is, too. */
+static void test_what_is_usual_of_a_path(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    couple_run_with_traffic(c, 5 * SEC);
+    couple_assert_direct(c);
+    run_busy(c, 120 * SEC);
+    spread_is(c, 0, true);
+    assert_int_equal(couple_view(c, 0).spread.usual_us, 0);
+    couple_run_with_traffic(c, 120 * SEC);
+    assert_in_range(couple_view(c, 0).spread.usual_us, 2 * COUPLE_DELAY / NSEC_PER_USEC * 7 / 8,
+        2 * COUPLE_DELAY / NSEC_PER_USEC * 9 / 8);
+    c->slow_until = c->now + 1200 * SEC;
+    c->slow_by = 50 * MSEC;
+    run_busy(c, 240 * SEC);
+    assert_int_equal(couple_view(c, 0).longer.since, 0);
+    couple_run_with_traffic(c, 120 * SEC);
+    assert_int_equal(couple_view(c, 0).longer.since, 0);
+    couple_run_with_traffic(c, 20 * SEC);
+    assert_true(couple_view(c, 0).longer.since > 0);
+    assert_true(couple_view(c, 0).longer.least_us > 50000);
+    c->slow_until = 0;
+    couple_run_with_traffic(c, 10 * SEC);
+    assert_int_equal(couple_view(c, 0).longer.since, 0);
+    couple_stop(c);
+}
+
 /* An idle direct path is pinged as often as the shorter memory of the two NATs needs. */
 static void test_idle_pace_is_the_shorter_keepalive(void **state)
 {
@@ -611,6 +651,7 @@ int main(void)
         cmocka_unit_test(test_a_path_leads_through_another_overlay_from_now_on),
         cmocka_unit_test(test_idle_is_cheap_and_steady),
         cmocka_unit_test(test_both_ends_know_how_round_trips_are_spread),
+        cmocka_unit_test(test_what_is_usual_of_a_path),
         cmocka_unit_test(test_idle_pace_is_the_shorter_keepalive),
         cmocka_unit_test(test_a_kept_path_is_used_and_asked),
         cmocka_unit_test(test_a_kept_path_that_is_dead_is_left_in_time),

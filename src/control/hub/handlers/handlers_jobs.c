@@ -406,17 +406,24 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     response_json(rs, 200, json);
 }
 
-/* Whose addresses a sample names; only those of members that may be in the run count. */
-static void name_peers(
+/* Whose that address is; only those of members that may be in the run count. */
+static void name_address(char ret[static NAME_MAX_LEN + 1], const struct ip_addr *address,
+    const struct model_network *net, const struct job_members *members)
+{
+    const struct model_node *node = model_find_address(net, address);
+
+    if (node && !node->spec.hub && job_members_may_be(members, node->spec.meta.name))
+        (void)snprintf(ret, NAME_MAX_LEN + 1, "%.*s", NAME_MAX_LEN, node->spec.meta.name);
+}
+
+static void name_all(
     struct job_sample *s, const struct model_network *net, const struct job_members *members)
 {
-    for (unsigned i = 0; i < s->n_peers; i++) {
-        const struct model_node *peer = model_find_address(net, &s->peers[i].address);
-
-        if (peer && !peer->spec.hub && job_members_may_be(members, peer->spec.meta.name))
-            (void)snprintf(s->peers[i].node, sizeof(s->peers[i].node), "%.*s", NAME_MAX_LEN,
-                peer->spec.meta.name);
-    }
+    for (unsigned i = 0; i < s->n_peers; i++)
+        name_address(s->peers[i].node, &s->peers[i].address, net, members);
+    for (unsigned i = 0; i < s->ras.n; i++)
+        if (!ip_addr_is_none(&s->ras.items[i].address))
+            name_address(s->ras.items[i].node, &s->ras.items[i].address, net, members);
 }
 
 void handlers_jobs_samples(void *ctx, const struct request *rq, struct response *rs)
@@ -441,7 +448,7 @@ void handlers_jobs_samples(void *ctx, const struct request *rq, struct response 
             node->spec.meta.name, s->run, rq->params[0]);
         return;
     }
-    name_peers(s, node->net, &job->members);
+    name_all(s, node->net, &job->members);
     jobs_take_sample(job, node->spec.meta.name, s, rq->now);
     response_empty(rs);
 }

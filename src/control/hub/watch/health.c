@@ -556,6 +556,17 @@ static bool is_better_known(const struct pair_facts *f, enum finding_code code)
            (code == FINDING_PEER_SILENT || code == FINDING_HANDSHAKE_STALE);
 }
 
+/* That round trips take longer may be because one end is busy, which only that one knows. So it has
+ * to be found at both. */
+static bool is_half_known(
+    const struct edge_pair *pair, const struct pair_facts *f, unsigned i, enum finding_code code)
+{
+    const struct findings *other = &pair->nodes[1 - i]->reported->own;
+
+    return code == FINDING_PAIR_RTT && f->ends[1 - i].has_agent &&
+           !findings_find(other, code, f->ends[i].node);
+}
+
 /* What the agents at both ends find of the pair. What is found now stays as long as they say it;
  * what is new has to wait until the other machine is known to be there. True: something waits. */
 static bool find_own(const struct health *h, struct findings *found, const struct edge_pair *pair,
@@ -572,7 +583,8 @@ static bool find_own(const struct health *h, struct findings *found, const struc
         for (size_t k = 0; k < own->n && !is_old; k++) {
             const struct finding *item = own->items[k];
 
-            if (strcmp(item->subject, peer) != 0 || is_better_known(f, item->code))
+            if (strcmp(item->subject, peer) != 0 || is_better_known(f, item->code) ||
+                is_half_known(pair, f, i, item->code))
                 continue;
             if (!findings_find(found, item->code, subject) &&
                 (is_other_gone(pair, f, i) || is_pair_settling(h, pair, wall_s)))

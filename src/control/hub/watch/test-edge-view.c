@@ -182,15 +182,18 @@ static void test_the_status_of_an_edge(void **state)
 static void test_the_round_trips_of_an_edge(void **state)
 {
     struct edge_pair pair = pair_of("a--b");
+    const json_t *rtt;
     json_t *json;
 
     say("a", "{'applied':{'revision':3},'edges':{'b':{'path':'direct','rtt':{'p50Ms':20.5,"
-             "'p99Ms':31,'jitterMs':0.25,'samples':9}}}}");
+             "'p99Ms':31,'jitterMs':0.25,'samples':9,'usualMs':19.5}}}}");
     for (unsigned i = 0; i < 4; i++) {
         audience_node("a")->reported->is_down = i == 1;
         audience_node("b")->reported->is_down = i == 2;
         json = edge_view_status(&pair, i == 3 ? WALL + 3600 : WALL);
-        assert_int_equal(json_object_get(json_object_get(json, "agent/a"), "rtt") != NULL, i == 0);
+        rtt = json_object_get(json_object_get(json, "agent/a"), "rtt");
+        assert_int_equal(rtt != NULL, i == 0);
+        assert_true(i != 0 || json_real_value(json_object_get(rtt, "usualMs")) == 19.5);
         assert_int_equal(
             json_object_get(json_object_get(json, "agent/a"), "stale") != NULL, i == 1 || i == 3);
         json_decref(json);

@@ -494,6 +494,24 @@ static void test_what_an_agent_finds_of_a_pair(void **state)
     expect_found("WEFT-NODE-001 b");
 }
 
+/* One end may be busy, which the other one does not know. */
+static void test_longer_round_trips(void **state)
+{
+    pass(1);
+    say("b", "{}");
+    pass(4);
+    say("a", "{'findings':[{'code':'WEFT-RTT-001','peer':'b','text':'x'}]}");
+    pass(4 + HEALTH_PAIRS_EACH / NSEC_PER_SEC);
+    expect_found("");
+    say("b", "{'findings':[{'code':'WEFT-RTT-001','peer':'a','text':'y'}]}");
+    say("a", "{}");
+    pass(4 + HEALTH_PAIRS_EACH / NSEC_PER_SEC);
+    expect_found("WEFT-RTT-001 a--b");
+    say("a", "{'findings':[]}");
+    pass(2 + HEALTH_PAIRS_EACH / NSEC_PER_SEC);
+    expect_found("");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +532,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_others_find, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_an_agent_finds, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_an_agent_finds_of_a_pair, enter, leave),
+        cmocka_unit_test_setup_teardown(test_longer_round_trips, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,10 +350,22 @@ static bool send_sample(struct samples *s, nsec_t now)
     samples_add_processes(sample, &s->processes, now, sysconf(_SC_CLK_TCK));
     if (s->nccl)
         sample->nccl = *s->nccl;
+    ras_watch_add(&sample->ras, &s->ras, now);
     s->n_nccl = count_nccl(s);
     /* One that took longer, as when the machine slept, says nothing. */
     return sample->ms > JOB_SAMPLE_MS_MAX ||
            rendezvous_say_sample(s->run->socket_path, s->run->job, job_sample_encode(sample));
+}
+
+/* A ras_own_fn. */
+static bool is_own_process(const void *arg, uint32_t pid)
+{
+    const struct samples_processes *p = arg;
+
+    for (unsigned i = 0; i < p->n; i++)
+        if ((uint32_t)p->items[i].pid == pid)
+            return true;
+    return false;
 }
 
 void samples_look(struct samples *s)
@@ -365,6 +377,7 @@ void samples_look(struct samples *s)
     script_reports_read(s->reports);
     descendants_walk(getpid(), see_process, s);
     samples_looked(&s->processes, now);
+    ras_watch_look(&s->ras, is_own_process, &s->processes, now);
     s->look_at = now + LOOK_EACH;
     if (now - s->begun_at >= (nsec_t)lost_each_ms(s->run) * NSEC_PER_MSEC && !send_sample(s, now))
         s->look_at = now + UNKNOWN_FOR;
@@ -374,12 +387,18 @@ void samples_begin(struct samples *s, const struct run *run, struct script_repor
 {
     nsec_t now = clock_now();
 
-    *s = (struct samples){.run = run, .reports = reports, .look_at = NSEC_NEVER, .begun_at = now};
+    *s = (struct samples){.run = run,
+        .reports = reports,
+        .ras = RAS_WATCH_NULL,
+        .look_at = NSEC_NEVER,
+        .begun_at = now};
     if (run->rendezvous.id[0] == '\0')
         return;
     s->n_locals = train_node_locals(run->node.interface, s->locals, SAMPLES_LOCALS_MAX);
-    if (s->n_locals > 0 && netlink_open(&s->nl, NETLINK_SOCK_DIAG) == 0)
-        s->look_at = now + LOOK_EACH;
+    if (s->n_locals == 0 || netlink_open(&s->nl, NETLINK_SOCK_DIAG) != 0)
+        return;
+    s->look_at = now + LOOK_EACH;
+    ras_watch_begin(&s->ras, getenv("NCCL_RAS_ADDR"), now);
 }
 
 void samples_end(struct samples *s)
@@ -391,6 +410,7 @@ void samples_end(struct samples *s)
 void samples_deinit(struct samples *s)
 {
     netlink_close(&s->nl);
+    ras_watch_end(&s->ras);
     free(s->flows.items);
     s->flows = (struct samples_flows){.n = 0};
     s->look_at = NSEC_NEVER;

@@ -7,8 +7,8 @@
  * (sock_diag(7)). Those that a process of the command has open are the job's, which /proc/PID/fd
  * says; it is read only when there is a connection that was not seen before. What they have moved
  * since the time before is added up for each address at the other end, and told to the hub by the
- * agent, with what its ranks say of themselves (script_reports.h). A connection counts from the
- * second time on that it is seen.
+ * agent, with what its ranks say of themselves (script_reports.h) and what NCCL's RAS says of them
+ * (ras_watch.h). A connection counts from the second time on that it is seen.
  *
  * What cannot be seen from here is not told: the processes of a container, or of another user.
  *
@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "net/netlink/netlink.h"
 #include "net/socket/tcp.h"
+#include "train/job/ras_watch.h"
 
 struct job_sample;
 struct nccl_faults;
@@ -82,6 +83,7 @@ struct samples {
     struct script_reports *reports; /* pins: what its ranks say of themselves */
     const struct nccl_faults *nccl; /* pins: what NCCL's log says; NULL: it is not read */
     uint64_t n_nccl;                /* lines of it that the hub was told of */
+    struct ras_watch ras;           /* owns; how its ranks are, as NCCL knows it */
     struct netlink nl;              /* owns */
     struct ip_addr locals[SAMPLES_LOCALS_MAX];
     unsigned n_locals;
@@ -93,7 +95,7 @@ struct samples {
 
 #define SAMPLES_NULL                                                                               \
     {                                                                                              \
-        .look_at = NSEC_NEVER                                                                      \
+        .ras = RAS_WATCH_NULL, .look_at = NSEC_NEVER                                               \
     }
 
 /** samples_begin() - before the command starts. Nothing is looked at if it does not meet at the

@@ -179,7 +179,7 @@ static json_t *encode_rtt(uint32_t us)
     return us > 0 ? json_real(us / 1000.0) : NULL;
 }
 
-/* {"p50Ms", "p99Ms", "jitterMs", "samples"} */
+/* {"p50Ms", "p99Ms", "jitterMs", "samples", "usualMs"?} */
 static void decode_spread(struct fields *f, struct rtt_spread *ret)
 {
     const json_t *json = fields_object(f, "rtt", FIELDS_OPTIONAL);
@@ -192,6 +192,7 @@ static void decode_spread(struct fields *f, struct rtt_spread *ret)
     s.p50_us = decode_rtt(&one, "p50Ms");
     s.p99_us = decode_rtt(&one, "p99Ms");
     s.jitter_us = decode_rtt(&one, "jitterMs");
+    s.usual_us = decode_rtt(&one, "usualMs");
     fields_int(&one, "samples", FIELDS_REQUIRED, 0, UINT32_MAX, &s.samples);
     f->failed = fields_end(&one);
     *ret = s;
@@ -201,8 +202,9 @@ json_t *edge_spread_encode(const struct rtt_spread *s)
 {
     if (!rtt_spread_is_known(s))
         return NULL;
-    return json_pack("{s:f, s:f, s:f, s:I}", "p50Ms", s->p50_us / 1000.0, "p99Ms",
-        s->p99_us / 1000.0, "jitterMs", s->jitter_us / 1000.0, "samples", (json_int_t)s->samples);
+    return json_pack("{s:f, s:f, s:f, s:I, s:o*}", "p50Ms", s->p50_us / 1000.0, "p99Ms",
+        s->p99_us / 1000.0, "jitterMs", s->jitter_us / 1000.0, "samples", (json_int_t)s->samples,
+        "usualMs", encode_rtt(s->usual_us));
 }
 
 static int decode_said(

@@ -98,7 +98,8 @@ static void test_parts_come_back(void **state)
             "{\"b\": {\"path\": \"stream\", \"handshakeAgeSeconds\": 0, \"endpoint\": "
             "\"192.0.2.7:51820\", \"publicKey\": \"" KEY "\", \"alarm\": true, "
             "\"lossIn\": {\"lost\": 12, \"packets\": 12000, \"seconds\": 58, \"periods\": 6}, "
-            "\"rtt\": {\"p50Ms\": 20.5, \"p99Ms\": 60000.0, \"jitterMs\": 0.25, \"samples\": 8}, "
+            "\"rtt\": {\"p50Ms\": 20.5, \"p99Ms\": 60000.0, \"jitterMs\": 0.25, \"samples\": 8, "
+            "\"usualMs\": 19.5}, "
             "\"fellAt\": 1789999999, \"error\": \"no engine\"}, \"c\": {}}"},
         {EDGE_OWNER_PROBE,
             "{\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 0.25, \"underlay\": \"silent\", "

@@ -66,6 +66,7 @@ static void apply_found(
     peer->rtt = view->rtt;
     peer->least_rtt = view->least_rtt;
     peer->spread = view->spread;
+    peer->longer = view->longer;
     /* What a relay loses is not measured. */
     peer->has_loss = view->rtt != 0 && view->kind != PATH_KIND_RELAY &&
                      view->kind != PATH_KIND_STREAM && view->kind != PATH_KIND_NONE;
@@ -111,6 +112,7 @@ static void forget_measured(struct reach_peer *peer)
 {
     peer->is_measured = peer->has_loss = false;
     peer->spread = (struct rtt_spread){.samples = 0};
+    peer->longer = (struct rtt_longer){.since = 0};
 }
 
 /* Whether it answers, as the engine shows it. What both ends have measured of their ways to a relay

@@ -38,6 +38,7 @@ struct reach_peer {
     nsec_t rtt;
     nsec_t least_rtt;         /* as in struct path_view */
     struct rtt_spread spread; /* of a direct path; all zero: not known */
+    struct rtt_longer longer; /* likewise: its round trips take longer than usual */
     bool has_loss;            /* the next is known */
     unsigned loss_permille;
 };

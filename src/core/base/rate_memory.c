@@ -1,12 +1,12 @@
 /* rate_memory.c - see rate_memory.h. */
-#include "health/rate_memory.h"
+#include "base/rate_memory.h"
 
 #include <stddef.h>
 
 /* An hour of samples. */
 #define RATES_MAX 1200
 
-/* The first step is up to 2^10 bytes/s. */
+/* The first step is up to 2^10. */
 #define FIRST_OCTAVE 10
 
 void rate_memory_add(struct rate_memory *m, uint64_t rate)

@@ -307,8 +307,7 @@ static int open_piece(struct piece *p, const struct burst_state *s, bool tls, st
     frame_encode(&f, p->frame);
     for (unsigned i = 0; i < p->n; i++) {
         p->parts[2 * i] = (struct iovec){.iov_base = p->frame, .iov_len = FRAME_LEN};
-        p->parts[2 * i + 1] =
-            (struct iovec){.iov_base = p->text + i * p->each, .iov_len = p->each};
+        p->parts[2 * i + 1] = (struct iovec){.iov_base = p->text + i * p->each, .iov_len = p->each};
     }
     return 0;
 }

@@ -4,7 +4,7 @@
                      ├── n2
                      └── n3   has each fault in turn
 
-The packages of torch that they have are folders of the tests, and n3 gets a verbs device.
+The packages of torch that they have are folders of the tests, and so is a verbs device of n3.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from lab import Host, Lab, wait_for
 from lab.support.agents import Site
-from lab.support.devices import Devices
+from lab.support.devices import VERBS, Devices
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -29,7 +29,6 @@ TOPOLOGY = one_switch("wan", "203.0.113",
 PACKAGES = "/opt/venv/lib/python3.11/site-packages"
 # So that a job without weft run would take the overlay.
 PLAIN = {"NCCL_SOCKET_IFNAME": "=weft0", "GLOO_SOCKET_IFNAME": "weft0"}
-UNLIMITED = ["prlimit", "--memlock=unlimited:unlimited"]
 
 
 def install_torch(host: Host, version: str) -> None:
@@ -44,16 +43,15 @@ class Members(Site):
             lab.host(name).run(["mount", "-t", "tmpfs", "-o", "mode=0755", "none", "/opt"],
                                quiet=True)
             install_torch(lab.host(name), "2.6.0")
-        Devices(lab.host("n3")).add_port("mlx5_0")
-        self.join(*NODES)
-        self.start_n3(UNLIMITED)
+        self.devices = Devices(lab.host("n3"))
+        # n3 says what names lead elsewhere, and what its machine is called.
+        self.join(*NODES, allow={"n3": [".*"]})
         wait_for(lambda: len(self.nodes["n1"].peers()) == len(NODES) - 1, 20, "n1 to know all")
 
-    def start_n3(self, before: list[str]) -> None:
+    def start_n3(self, *before: str) -> None:
         """Its agent anew, with these words before its command."""
         node = self.nodes["n3"]
         node.agent.stop()
-        # It says what names lead elsewhere, and what its machine is called.
         node.agent = node.host.spawn([*before, self.weft, "agent"], name="agent", allow=[".*"])
         node.agent.wait_line("the hub answers", 20)
 
@@ -103,20 +101,24 @@ def test_a_name_that_leads_elsewhere(site: Members) -> None:
 def test_a_host_name_that_nobody_knows(site: Members) -> None:
     """Since it is none of DNS. It matters to who starts a job without weft run."""
     n3 = site.lab.host("n3")
-    n3.run(["hostname", "gpu_17"])
+    n3.run(["sysctl", "-q", "-w", "kernel.hostname=gpu_17"])
     said = site.wait_found(("host-name", "WEFT-READY-004", "no", "n3"), "--plain", env=PLAIN)
     assert said == ('torch 2.6.0 has rank 0 announce its host name, and that of n3, "gpu_17", '
                     "is no name that others are told")
     site.wait_found(None)
-    n3.run(["hostname", "n3"])
+    n3.run(["sysctl", "-q", "-w", "kernel.hostname=n3"])
     site.wait_found(None, "--plain", env=PLAIN)
 
 
 def test_memory_that_cannot_be_locked(site: Members) -> None:
-    site.start_n3(["prlimit", "--memlock=65536:65536"])
+    """It matters to a machine that has a verbs device."""
+    site.start_n3("prlimit", "--memlock=65536:65536")
+    site.wait_found(None)
+    site.devices.add_port("mlx5_0")
     said = site.wait_found(("memlock", "WEFT-READY-006", "warn", "n3"))
     assert said.startswith("on n3 a program may lock 65536 bytes of memory, and its RDMA device ")
-    site.start_n3(UNLIMITED)
+    site.devices.take_away(f"{VERBS}/mlx5_0")
+    site.start_n3()
     site.wait_found(None)
 
 

@@ -34,7 +34,7 @@ struct bench_pair {
      * NATs too; 0 bits/s: not measured. */
     struct burst bursts[2];
     struct burst raw_bursts[2];
-    struct burst tls_bursts[2]; /* in the tunnel, encrypted first as in TLS */
+    struct burst tls_bursts[2];     /* in the tunnel, encrypted first as in TLS */
     char burst_why[RESULT_WHY_MAX]; /* what failed beside the tunnel; "" when nothing did */
 };
 

@@ -168,8 +168,8 @@ static void test_bursts_in_tls(void **state)
     json = bench_encode(&s.bench);
     bursts = json_object_get(json_array_get(json_object_get(json, "pairs"), 0), "bursts");
     assert_int_equal(json_integer_value(json_object_get(bursts, "tlsCostPercent")), 30);
-    assert_int_equal(json_integer_value(json_object_get(
-                         json_object_get(bursts, "tls"), "outBitsPerSecond")),
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(bursts, "tls"), "outBitsPerSecond")),
         600000000);
     json_decref(json);
 }

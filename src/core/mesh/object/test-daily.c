@@ -132,8 +132,7 @@ static void test_there_and_back(void **state)
     check_text(daily_encode(&d, SIZE_MAX), text);
     check_text(daily_encode(&d, 2 * (NAME_MAX_LEN + 8) + 3 * 104),
         "{\"b\":[[20786,0,0,0,0,0,0,0,0]],\"c\":[[20786,4000000000,0,0,0,60000000,0,0,0]]}");
-    check_text(
-        daily_encode(&d, 2 * (NAME_MAX_LEN + 8) + 104), "{\"b\":[[20786,0,0,0,0,0,0,0,0]]}");
+    check_text(daily_encode(&d, 2 * (NAME_MAX_LEN + 8) + 104), "{\"b\":[[20786,0,0,0,0,0,0,0,0]]}");
     check_text(daily_encode(&d, 0), "{}");
     check_text(daily_peer_encode(daily_find(&d, "b")),
         "[{\"day\":\"2026-11-28\",\"tunnelBitsPerSecond\":[900000,800000],"

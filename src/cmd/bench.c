@@ -79,8 +79,8 @@ static const struct option options[] = {
     {"--one-by-one", NULL, option_flag, &arg.one_by_one, NULL,
         "measure the throughput of one pair at a time, where pairs share a line"},
     {"--sample", NULL, option_flag, &arg.sample, NULL,
-        "with PEER: short bursts of UDP alone, in the tunnel and beside it, which the hub keeps as "
-        "this day's"},
+        "with PEER: short bursts of UDP alone, beside the tunnel, in it and with TLS inside, which "
+        "the hub keeps as this day's"},
     {"--svg", "FILE", option_text, &arg.svg, NULL, "draw the matrix"},
     {"--history", NULL, option_flag, &arg.history, NULL,
         "print what earlier benchmarks of this node found, and measure nothing"},

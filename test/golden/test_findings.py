@@ -12,17 +12,10 @@ ALL_WELL = "test_soak.py"
 # What weft preflight finds is told by its names for it in the lab.
 PREFLIGHT = re.compile(r'^    X\(\w+, (\w+), "([\w-]+)"', re.MULTILINE)
 ROW = re.compile(r'X\((\w+), "(WEFT-[A-Z0-9]+-\d{3})"')
-UNIT = "unit tests alone have it"
 NOT_PROVOKED = {
     "WEFT-CLOCK-002": "only the kernel's WireGuard has it, on a machine whose clock may be set",
     "WEFT-CPU-001": "it would take all cores from what runs beside the lab",
     "WEFT-NIC-003": "the kernel has one limit of the backlog for all machines of a lab",
-    **dict.fromkeys((
-        "WEFT-CPU-002", "WEFT-CPU-003", "WEFT-FABRIC-001", "WEFT-FABRIC-002", "WEFT-FABRIC-003",
-        "WEFT-NIC-001", "WEFT-NIC-002", "WEFT-GPU-003", "WEFT-GPU-006", "WEFT-GPU-007",
-        "WEFT-GPU-008", "WEFT-HUB-004", "WEFT-NCCL-001", "WEFT-NCCL-002", "WEFT-NCCL-003",
-        "WEFT-NCCL-005", "WEFT-NCCL-006", "WEFT-READY-003", "WEFT-READY-004", "WEFT-READY-006",
-        "WEFT-READY-007", "WEFT-RELAY-001", "WEFT-TCP-003"), UNIT),
 }
 
 

@@ -22,7 +22,7 @@
 /* One that could not be measured is tried again after so long. */
 #define RETRY_EACH (7200 * NSEC_PER_SEC)
 /* The command takes some seconds. */
-#define COMMAND_MAX (120 * NSEC_PER_SEC)
+#define COMMAND_MAX (150 * NSEC_PER_SEC)
 
 void node_daily_init(struct node_daily *nd, uint64_t random, nsec_t now)
 {

@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "base/secret.h"
+#include "crypto/aead.h"
 #include "measure/dial.h"
 #include "measure/link_test.h"
 #include "measure/order.h"
@@ -41,6 +42,8 @@
 #define SEGMENTS_MAX 32
 #define PIECE_MAX    65000
 #define RECEIVE_MAX  65535
+/* Bytes that TLS encrypts together at most, here with the tag (RFC 8446, section 5.1). */
+#define RECORD_MAX 16384
 /* What waits for a processor that is busy is not lost by it; the kernel gives as much as it allows.
  */
 #define WAITING_MAX (4 << 20)
@@ -257,49 +260,117 @@ static bool set_segments(int fd, int size)
     return setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size)) == 0;
 }
 
-/* Sends @piece, @n datagrams of it, as fast as the socket takes them. */
-static void send_pieces(
-    struct burst_state *s, const struct order *o, const uint8_t *piece, unsigned n)
+/* What is sent at a time: datagrams, in each a frame and its part of the text. */
+struct piece {
+    uint8_t frame[FRAME_LEN];
+    uint8_t *text; /* owns */
+    size_t each;   /* bytes of the text in a datagram */
+    unsigned n;    /* datagrams */
+    struct iovec parts[2 * SEGMENTS_MAX];
+    const struct aead_algorithm *alg;
+    void *cipher; /* owns; of @alg; NULL: the text is sent as it is */
+    uint64_t n_records;
+};
+
+/* A key that nobody else has: the text is zeroes, and nobody decrypts it. */
+static bool open_cipher(struct piece *p)
+{
+    struct rng rng = rng_kernel();
+    struct aead_key key;
+    bool is_set;
+
+    p->alg = aead_reference(AEAD_CIPHER_AES256GCM);
+    p->cipher = p->alg->ctx_new();
+    rng_fill(&rng, key.b, sizeof(key.b));
+    is_set = p->cipher && p->alg->ctx_set_key(p->cipher, &key);
+    secret_wipe(&key, sizeof(key));
+    return is_set;
+}
+
+static void close_piece(struct piece *p)
+{
+    if (p->cipher)
+        p->alg->ctx_free(p->cipher);
+    free(p->text);
+}
+
+static int open_piece(struct piece *p, const struct burst_state *s, bool tls, struct err *e)
+{
+    struct frame f = {.kind = FRAME_PING, .counted = true, .is_silent = true, .id = s->end.id};
+    unsigned n = PIECE_MAX / s->result->size;
+
+    *p = (struct piece){
+        .n = n < SEGMENTS_MAX ? n : SEGMENTS_MAX, .each = s->result->size - FRAME_LEN};
+    p->text = calloc(p->n, p->each + 1);
+    if (!p->text || (tls && !open_cipher(p)))
+        return err_set(e, -ENOMEM, "no memory for a burst");
+    frame_encode(&f, p->frame);
+    for (unsigned i = 0; i < p->n; i++) {
+        p->parts[2 * i] = (struct iovec){.iov_base = p->frame, .iov_len = FRAME_LEN};
+        p->parts[2 * i + 1] = (struct iovec){.iov_base = p->text + i * p->each, .iov_len = p->each};
+    }
+    return 0;
+}
+
+/* Encrypts the text of the next @n datagrams, record by record. */
+static bool encrypt(struct piece *p, unsigned n)
+{
+    size_t len = n * p->each;
+
+    for (size_t at = 0; at + AEAD_TAG_SIZE < len; at += RECORD_MAX) {
+        size_t record = len - at < RECORD_MAX ? len - at : RECORD_MAX;
+        struct aead_nonce nonce = aead_nonce_make(p->n_records++);
+
+        if (!p->alg->seal(p->cipher, &nonce, NULL, 0, p->text + at, record - AEAD_TAG_SIZE))
+            return false;
+    }
+    return true;
+}
+
+/* Sends @p again and again, as fast as the socket takes it. */
+static void send_pieces(struct burst_state *s, const struct order *o, struct piece *p)
 {
     struct burst *ret = s->result;
     nsec_t until = clock_now() + (nsec_t)o->ms * NSEC_PER_MSEC;
     union sockaddr_inet sa;
-    socklen_t sa_len = sockaddr_from_endpoint(&sa, &s->end.at);
-    bool is_cut = n > 1 && set_segments(s->end.fd, (int)ret->size);
+    struct msghdr mh = {.msg_name = &sa,
+        .msg_namelen = sockaddr_from_endpoint(&sa, &s->end.at),
+        .msg_iov = p->parts};
+    bool is_cut = p->n > 1 && set_segments(s->end.fd, (int)ret->size);
+    bool is_ready = !p->cipher;
     nsec_t now;
 
     while ((now = clock_now()) < until && (uint64_t)ret->sent * ret->size < o->bytes) {
-        unsigned many = is_cut ? n : 1;
+        unsigned many = is_cut ? p->n : 1;
 
-        if (sendto(s->end.fd, piece, (size_t)many * ret->size, MSG_DONTWAIT | MSG_NOSIGNAL, &sa.any,
-                sa_len) >= 0)
+        if (!is_ready && !encrypt(p, many))
+            break;
+        is_ready = true;
+        mh.msg_iovlen = (size_t)2 * many;
+        if (sendmsg(s->end.fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
             ret->sent += many;
-        else if (errno == EAGAIN || errno == ENOBUFS)
+            is_ready = !p->cipher;
+        } else if (errno == EAGAIN || errno == ENOBUFS) {
             (void)socket_wait(s->end.fd, POLLOUT, nsec_min(until, now + NSEC_PER_MSEC));
-        else if (is_cut)
+        } else if (is_cut) {
             /* The kernel, or the interface, cuts no datagrams. */
             is_cut = !set_segments(s->end.fd, 0);
-        else if (errno != EINTR && errno != ECONNREFUSED)
+        } else if (errno != EINTR && errno != ECONNREFUSED) {
             break;
+        }
     }
     (void)set_segments(s->end.fd, 0);
 }
 
 static int send_burst(struct burst_state *s, const struct order *o, struct err *e)
 {
-    struct frame f = {.kind = FRAME_PING, .counted = true, .is_silent = true, .id = s->end.id};
-    unsigned n = PIECE_MAX / s->result->size;
-    _cleanup_(freep) uint8_t *piece = NULL;
+    struct piece p;
+    int r = open_piece(&p, s, o->tls, e);
 
-    if (n > SEGMENTS_MAX)
-        n = SEGMENTS_MAX;
-    piece = calloc(n, s->result->size);
-    if (!piece)
-        return err_set(e, -ENOMEM, "no memory for a burst");
-    for (unsigned i = 0; i < n; i++)
-        frame_encode(&f, piece + (size_t)i * s->result->size);
-    send_pieces(s, o, piece, n);
-    return 0;
+    if (r == 0)
+        send_pieces(s, o, &p);
+    close_piece(&p);
+    return r;
 }
 
 /* Says that it is over, and reads what has come of it. */

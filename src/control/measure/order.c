@@ -109,6 +109,8 @@ static const struct row order_rows[] = {
         .kinds = BIT(BULK)},
     {ROW(BOOL, "underlay", struct order, underlay), .is_optional = true,
         .has = offsetof(struct order, underlay), .kinds = BIT(BULK) | BIT(BURST) | BIT(CATCH)},
+    {ROW(BOOL, "tls", struct order, tls), .is_optional = true, .has = offsetof(struct order, tls),
+        .kinds = BIT(BURST)},
     {ROW(ENUM, "algorithm", struct order, algorithm), .names = order_algorithm_names,
         .max = ORDER_ALGORITHM_N, .kinds = BIT(ALLREDUCE)},
     {.type = ROW_END},

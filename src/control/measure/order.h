@@ -114,6 +114,7 @@ struct order {
     enum order_direction way; /* BULK */
     bool underlay;            /* BULK, BURST, CATCH: outside the overlay; see bulk_run() and
                                  burst_run() */
+    bool tls;                 /* BURST: encrypted first, as a stream in TLS is */
     uint32_t rank;            /* ALLREDUCE: the member's own index in @addrs; HOP: the sender's */
     uint32_t repeats;         /* ALLREDUCE */
     enum order_algorithm algorithm; /* ALLREDUCE */

@@ -142,6 +142,8 @@ static void test_bounds_of_bursts(void **state)
         {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1001, \"bytes\": 1}", "\"ms\""},
         {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 268435457}",
             "\"bytes\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 1, \"tls\": 1}",
+            "\"tls\""},
         {"{\"op\": \"catch\", " ID ", \"ms\": 1000, \"size\": 9216, \"port\": 65535, "
          "\"mapped\": 0}",
             NULL},
@@ -205,7 +207,7 @@ static void test_there_and_back(void **state)
         "{\"op\": \"hop\", " ID ", \"rank\": 7}",
         "{\"op\": \"port\", " ID "}",
         "{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 100, \"bytes\": 16777216, "
-        "\"underlay\": true}",
+        "\"underlay\": true, \"tls\": true}",
         "{\"op\": \"catch\", " ID ", \"ms\": 100, \"size\": 1392, \"port\": 40001, "
         "\"mapped\": 1025, \"underlay\": true}",
     };

@@ -5,8 +5,9 @@
      b ─ nb┤             both NATs let in only what was asked for
      c ─ nc┘             this one shows each destination another port
 
-What leaves the tunnel and what does not is sent and counted alike, so the two are compared; where a
-NAT keeps datagrams beside the tunnel out, that is said.
+What leaves the tunnel and what does not is sent and counted alike, so the two are compared, and so
+is what is encrypted first, as in TLS; where a NAT keeps datagrams beside the tunnel out, that is
+said.
 """
 
 from __future__ import annotations
@@ -82,11 +83,18 @@ def test_the_tunnel_beside_the_line(site: Site) -> None:
         assert RATE * (1 - HEADERS_SHARE) < raw < RATE * 1.05
         assert RATE * (1 - 2 * HEADERS_SHARE) < tunnel <= raw * 1.02
     assert -2 <= bursts["costPercent"] <= 100 * HEADERS_SHARE
-    for which in ("raw", "tunnel"):
+    # No processor is slower than that line, and TLS costs nothing.
+    for way in ("outBitsPerSecond", "inBitsPerSecond"):
+        assert RATE * (1 - 2 * HEADERS_SHARE) < bursts["tls"][way] < RATE * 1.05
+    print(f"FIGURE TLS in the tunnel costs {bursts['tlsCostPercent']} % on a line of "
+          f"{RATE / 1e6:.0f} Mbit/s")
+    assert -5 <= bursts["tlsCostPercent"] <= 5
+    for which in ("raw", "tunnel", "tls"):
         assert 2 * DELAY_MS <= bursts[which]["rttMedianUs"] / 1000 < 10 * DELAY_MS
     said = a.run("bench", "b", "--ms", "100", "--allreduce", "0").out
     assert "UDP, bursts" in said
     assert "ms in the tunnel" in said
+    assert "  with TLS in the tunnel: " in said
 
 
 def line(site: Site, edge: str, by: str) -> dict:
@@ -107,6 +115,8 @@ def test_a_sample_is_kept_by_day(site: Site) -> None:
     assert -2 <= today["costPercent"] <= 100 * HEADERS_SHARE
     assert min(today["tunnelRttUs"], today["rawRttUs"]) >= 2000 * DELAY_MS
     assert max(today["tunnelBitsPerSecond"]) < RATE * 1.05
+    assert max(today["tlsBitsPerSecond"]) < RATE * 1.05
+    assert -100 * HEADERS_SHARE <= today["tlsCostPercent"] <= 100 * HEADERS_SHARE
     edge = json.loads(site.hub.run([site.weft, "get", "MeshEdge", "a--b"], quiet=True).out)
     assert edge["status"]["agent/a"]["lineByDay"] == [today]
     wrong = a.run("bench", "--sample", check=False)

@@ -1,4 +1,5 @@
 """A line that loses packets: weft preflight says how many, which way, and what that does to a job.
+And one that is long for the buffers that TCP has.
 
     hub ── [ wan ] ──┬── n1    10 ms each way, and a loss
                      └── n2
@@ -118,3 +119,38 @@ def test_three_thousandths(site: Site) -> None:
     [note] = of_loss(quick)
     assert note["level"] == "note" and "by pings alone" in note["text"]
     assert quick["pairs"][0]["lossAToB"]["by"] == "pings"
+
+
+def preflight_that_blames(node: AgentNode, *faults: str) -> dict:
+    """With just these faults that are graver than a note, in one of three."""
+    for _ in range(3):
+        _, report = preflight(node)
+        grave = [f for f in report["findings"] if f["level"] in ("warn", "no")]
+        if [f["fault"] for f in grave] == list(faults):
+            return report
+        print(f"another says: {report['findings']}", flush=True)
+    raise AssertionError(f"none of three says {faults}")
+
+
+def test_buffers_that_are_small(site: Site) -> None:
+    """One connection gets little of the line, and several get more."""
+    hosts = [site.nodes[name].host for name in ("n1", "n2")]
+    usual = [host.run(["sysctl", "-n", "net.ipv4.tcp_rmem"]).out.strip() for host in hosts]
+    for host in hosts:
+        host.run(["sysctl", "-q", "-w", "net.ipv4.tcp_rmem=4096 65536 65536"])
+    try:
+        report = preflight_that_blames(site.nodes["n1"], "buffers")
+    finally:
+        for host, sizes in zip(hosts, usual, strict=True):
+            host.run(["sysctl", "-q", "-w", f"net.ipv4.tcp_rmem={sizes}"])
+    assert report["verdict"] == "warn"
+    [finding] = [f for f in report["findings"] if f["fault"] == "buffers"]
+    assert (finding["code"], finding["nodes"]) == ("WEFT-TCP-003", ["n1", "n2"])
+    said = re.fullmatch(r"with an RTT of (\d+\.\d) ms the TCP buffers of n1 and n2 hold one "
+                        r"connection at (\d+) Mbit/s, and the line carries (\d+)",
+                        finding["text"])
+    assert said, finding["text"]
+    assert 20 <= float(said[1]) < 40
+    assert int(said[2]) <= 13 < int(said[3])
+    assert "weft tune --apply" in finding["fix"]
+    preflight_that_blames(site.nodes["n1"])

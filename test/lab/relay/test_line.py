@@ -1,5 +1,5 @@
-"""A hub or a relay whose line is full: it is found, the heaviest pair goes through another one, and
-then nothing is found any more.
+"""A hub or a relay whose line is nearly full: that is found. One whose line is full: the heaviest
+pair goes through another one, and then nothing is found any more.
 
     hub, r1, a, b, c, d ── [ wan ]
 
@@ -10,11 +10,13 @@ dropped, so they are relayed.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab, wait_for
+from lab import Daemon, Lab, wait_for
+from lab.health.net import BUSY
 from lab.support.agents import AgentNode, Site
 
 pytestmark = pytest.mark.namespaces
@@ -29,7 +31,10 @@ FLOWS = {("a", "b"): "4600K", ("c", "d"): "4400K"}
 # Half a minute until the line counts as full, and what the rates need to be smooth.
 FULL_WITHIN_S = 90
 SECONDS = "150"
-# By who is full: what is found, and of whom.
+# Of its line that is 8.2 Mbit/s.
+NEAR_RATE = "7700K"
+# By who is nearly full, or full: what is found, and of whom.
+NEARLY = {"hub": ("WEFT-HUB-004", "hub"), "r1": ("WEFT-RELAY-001", "r1")}
 FOUND = {"hub": ("WEFT-HUB-005", "hub"), "r1": ("WEFT-RELAY-002", "r1")}
 
 
@@ -71,8 +76,10 @@ class LineSite(Site):
 
     def found(self) -> set[tuple[str, str]]:
         """What is found of the line, be it near its limit or full."""
-        return {(one["code"], one["subject"]) for one in self.get("findings")["findings"]
-                if one["subject"] == self.full}
+        return {one for one in self.found_anywhere() if one[1] == self.full}
+
+    def found_anywhere(self) -> set[tuple[str, str]]:
+        return super().found("note")
 
     def relays(self, x: str, y: str) -> set[str | None]:
         """Through which relay each of the two says that it reaches the other."""
@@ -83,29 +90,63 @@ class LineSite(Site):
         return all(relays.get(relay, {}).get("rttMs") and relays[relay].get("peerRttMs")
                    for relay in ("hub", "r1"))
 
+    def wait_nearest(self, *pairs: tuple[str, str]) -> None:
+        """Until they go through the nearest relay, and have measured both."""
+        for x, y in pairs:
+            wait_for(lambda x=x, y=y: self.relays(x, y) == {self.full}, 90,
+                     f"{x} and {y} to go through {self.full}, which is nearest")
+            wait_for(lambda x=x, y=y: self.knows_both(x, y) and self.knows_both(y, x), 90,
+                     f"{x} and {y} to have measured both relays")
 
-@pytest.fixture(params=list(FOUND))
+    def start_flow(self, x: str, y: str, rate: str) -> tuple[Daemon, Daemon]:
+        node = self.nodes[y]
+        server = node.host.spawn(["iperf3", "-s", "-1", "--forceflush"], name="server")
+        server.wait_line("listening")
+        return server, self.nodes[x].host.spawn(
+            ["iperf3", "-c", node.address(), "-u", "-b", rate, "-l", "1200", "-t", SECONDS],
+            name="flow")
+
+
+@pytest.fixture(scope="module", params=list(FOUND))
 def site(weft: Path, request: pytest.FixtureRequest) -> Iterator[LineSite]:
     with Lab.from_text(topology(request.param), capture=False) as lab:
         yield LineSite(lab, weft, request.param)
 
 
+def test_a_line_that_is_nearly_full(site: LineSite) -> None:
+    """It is said with the pair that fills it, and nobody is asked to go."""
+    full = site.full
+    site.wait_nearest(("a", "b"))
+    before = site.found_anywhere()
+    server, flow = site.start_flow("a", "b", NEAR_RATE)
+    seen: set[tuple[str, str]] = set()
+
+    def look() -> dict | None:
+        found = site.get("findings")["findings"]
+        seen.update((one["code"], one["subject"]) for one in found)
+        return next((one for one in found if (one["code"], one["subject"]) == NEARLY[full]), None)
+
+    since = time.monotonic()
+    said = wait_for(look, FULL_WITHIN_S, "the line to be found nearly full")
+    print(f"FIGURE a line that is nearly full is found after {time.monotonic() - since:.1f} s "
+          "(to be below 60)")
+    assert said["severity"] == "note"
+    assert "and its line carries 10.0 Mbit/s, as it was told, most of it for a--b (" in said["text"]
+    assert site.relays("a", "b") == {full}
+    flow.stop()
+    server.stop()
+    wait_for(lambda: not look(), 40, "nothing to be found of the line")
+    assert {one for one in seen - before if one[0] not in BUSY} == {NEARLY[full]}
+    assert not [one for one in site.get("events")["events"] if one["type"] == "AskedAway"]
+
+
 def test_the_heaviest_pair_leaves_a_line_that_is_full(site: LineSite) -> None:
     """Only that pair goes; it and the hub say why."""
     full, other = site.full, site.other
-    for x, y in FLOWS:
-        wait_for(lambda x=x, y=y: site.relays(x, y) == {full}, 90,
-                 f"{x} and {y} to go through {full}, which is nearest")
-        wait_for(lambda x=x, y=y: site.knows_both(x, y) and site.knows_both(y, x), 90,
-                 f"{x} and {y} to have measured both relays")
+    site.wait_nearest(*FLOWS)
     assert not site.found()
     for (x, y), rate in FLOWS.items():
-        node = site.nodes[y]
-        server = node.host.spawn(["iperf3", "-s", "-1", "--forceflush"], name="server")
-        server.wait_line("listening")
-        site.nodes[x].host.spawn(
-            ["iperf3", "-c", node.address(), "-u", "-b", rate, "-l", "1200", "-t", SECONDS],
-            name="flow")
+        site.start_flow(x, y, rate)
     wait_for(lambda: FOUND[full] in site.found(), FULL_WITHIN_S, "the line to be found full")
     wait_for(lambda: site.relays("a", "b") == {other}, 30, f"a and b to go through {other}")
     assert site.relays("c", "d") == {full}

@@ -44,7 +44,7 @@ static void test_refusals(void **state)
         {"{\"node\":{\"paths\":{\"portStep\":1e300}}}",
             "report: \"portStep\" is not a number from -32768 to 32767"},
         {"{\"daily\":[]}", "report: \"daily\" is not an object"},
-        {"{\"daily\":{\"b\":[[1]]}}", "report: daily: a day is no array of 7 numbers"},
+        {"{\"daily\":{\"b\":[[1]]}}", "report: daily: a day is no array of 7 or 9 numbers"},
         {"{\"owner\":\"probe/b\",\"daily\":{}}",
             "report: \"daily\" is the agent's to say, and this is a probe's report"},
         {"{\"node\":{\"nat\":7}}", "report: \"nat\" is not an object"},

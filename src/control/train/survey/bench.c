@@ -57,21 +57,33 @@ bool bench_cost(const struct bulk *overlay, const struct bulk *raw, int *ret)
     return true;
 }
 
-bool bench_burst_cost(const struct bench_pair *p, int *ret)
+/* By how much less was carried, of the ways that were measured both times. */
+static bool compare_bursts(
+    const struct burst less[static 2], const struct burst more[static 2], int *ret)
 {
     double with = 0;
     double without = 0;
 
     for (unsigned way = 0; way < 2; way++) {
-        if (p->bursts[way].bits_per_s == 0 || p->raw_bursts[way].bits_per_s == 0)
+        if (less[way].bits_per_s == 0 || more[way].bits_per_s == 0)
             continue;
-        with += (double)p->bursts[way].bits_per_s;
-        without += (double)p->raw_bursts[way].bits_per_s;
+        with += (double)less[way].bits_per_s;
+        without += (double)more[way].bits_per_s;
     }
     if (without <= 0)
         return false;
     *ret = (int)(100.0 * (without - with) / without);
     return true;
+}
+
+bool bench_burst_cost(const struct bench_pair *p, int *ret)
+{
+    return compare_bursts(p->bursts, p->raw_bursts, ret);
+}
+
+bool bench_tls_cost(const struct bench_pair *p, int *ret)
+{
+    return compare_bursts(p->tls_bursts, p->bursts, ret);
 }
 
 bool bench_has_latency(const struct preflight_pair *p)
@@ -386,19 +398,29 @@ static void open_ports(struct bench_work *w)
 #define SAMPLE_MS    50
 #define SAMPLE_BYTES (1u << 20)
 
-static void take_burst(struct bench_work *w, size_t pair, bool from_b, bool is_raw)
+enum burst_kind {
+    BURST_TUNNEL,
+    BURST_RAW, /* beside it */
+    BURST_TLS, /* in the tunnel, encrypted first */
+    BURST_KIND_N,
+};
+
+static void take_burst(struct bench_work *w, size_t pair, bool from_b, enum burst_kind kind)
 {
     struct bench_pair *more = &w->more[pair];
+    struct burst *to[] = {[BURST_TUNNEL] = &more->bursts[from_b],
+        [BURST_RAW] = &more->raw_bursts[from_b],
+        [BURST_TLS] = &more->tls_bursts[from_b]};
     const struct burst *b = &w->bursts[pair];
 
     if (b->why[0] == '\0')
-        *(is_raw ? &more->raw_bursts[from_b] : &more->bursts[from_b]) = *b;
-    else if (is_raw)
+        *to[kind] = *b;
+    else if (kind == BURST_RAW)
         memcpy(more->burst_why, b->why, sizeof(more->burst_why));
 }
 
 /* Of pairs whose throughput was measured, or of a sample, both ways, one way after the other. */
-static void ask_bursts(struct bench_work *w, bool is_raw)
+static void ask_bursts(struct bench_work *w, enum burst_kind kind)
 {
     _cleanup_(freep) struct rounds_pair *pairs = calloc(w->s->n_nodes / 2 + 1, sizeof(*pairs));
 
@@ -414,12 +436,13 @@ static void ask_bursts(struct bench_work *w, bool is_raw)
                 w->orders[pair] = (struct order){.kind = ORDER_BURST,
                     .ms = w->is_sample ? SAMPLE_MS : BURST_MS,
                     .bytes = w->is_sample ? SAMPLE_BYTES : BURST_BYTES,
-                    .underlay = is_raw};
+                    .underlay = kind == BURST_RAW,
+                    .tls = kind == BURST_TLS};
         }
         survey_ask_bursts(w->s, w->orders, from_b, w->bursts, w->measured);
         for (size_t pair = 0; pair < w->s->n_pairs; pair++)
             if (w->measured[pair])
-                take_burst(w, pair, from_b, is_raw);
+                take_burst(w, pair, from_b, kind);
     }
 }
 
@@ -567,8 +590,8 @@ int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
             w.many = i >= 2;
             ask_all(&w, i % 2 == 0 ? ORDER_OUT : ORDER_IN, order_raw, take_raw);
         }
-        for (unsigned i = 0; underlay && i < 2; i++)
-            ask_bursts(&w, i == 1);
+        for (unsigned i = 0; underlay && i < BURST_KIND_N; i++)
+            ask_bursts(&w, (enum burst_kind)i);
         for (unsigned i = 0; allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
             measure_allreduce(s, allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }
@@ -591,8 +614,8 @@ int bench_sample(struct survey *s, const struct survey_plan *plan, struct bench_
         .bursts = calloc(s->n_pairs + 1, sizeof(*w.bursts))};
     int r = w.measured && w.orders && w.bursts ? 0 : -ENOMEM;
 
-    for (unsigned i = 0; r == 0 && i < 2; i++)
-        ask_bursts(&w, i == 1);
+    for (unsigned i = 0; r == 0 && i < BURST_KIND_N; i++)
+        ask_bursts(&w, (enum burst_kind)i);
     free(w.measured);
     free(w.orders);
     free(w.bursts);
@@ -616,6 +639,7 @@ struct daily_sample bench_daily(const struct bench_pair *p, int32_t day)
     return (struct daily_sample){.day = day,
         .tunnel_kbit = {kbit(&p->bursts[0]), kbit(&p->bursts[1])},
         .raw_kbit = {kbit(&p->raw_bursts[0]), kbit(&p->raw_bursts[1])},
+        .tls_kbit = {kbit(&p->tls_bursts[0]), kbit(&p->tls_bursts[1])},
         .tunnel_rtt_us = rtt_of(p->bursts),
         .raw_rtt_us = rtt_of(p->raw_bursts)};
 }

@@ -34,6 +34,7 @@ struct bench_pair {
      * NATs too; 0 bits/s: not measured. */
     struct burst bursts[2];
     struct burst raw_bursts[2];
+    struct burst tls_bursts[2];     /* in the tunnel, encrypted first as in TLS */
     char burst_why[RESULT_WHY_MAX]; /* what failed beside the tunnel; "" when nothing did */
 };
 
@@ -105,6 +106,10 @@ bool bench_cost(const struct bulk *overlay, const struct bulk *raw, int *ret);
  * Return: false where none was.
  */
 bool bench_burst_cost(const struct bench_pair *p, int *ret);
+
+/** bench_tls_cost() - the same of what TLS in the tunnel costs: percent of what the tunnel carries
+ * without. */
+bool bench_tls_cost(const struct bench_pair *p, int *ret);
 
 /** bench_has_latency() - were the round trip times of that pair measured? */
 bool bench_has_latency(const struct preflight_pair *p);

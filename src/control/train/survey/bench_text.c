@@ -48,11 +48,13 @@ static json_t *encode_bursts(const struct bench_pair *more)
 
     if (any->bits_per_s == 0)
         return json_null();
-    json = json_pack("{s:I, s:o, s:o, s:s, s:s}", "datagramBytes", (json_int_t)any->size, "tunnel",
-        encode_both(more->bursts), "raw", encode_both(more->raw_bursts), "via", raw->via, "why",
-        more->burst_why);
+    json = json_pack("{s:I, s:o, s:o, s:o, s:s, s:s}", "datagramBytes", (json_int_t)any->size,
+        "tunnel", encode_both(more->bursts), "raw", encode_both(more->raw_bursts), "tls",
+        encode_both(more->tls_bursts), "via", raw->via, "why", more->burst_why);
     if (json && bench_burst_cost(more, &cost))
         (void)json_object_set_new(json, "costPercent", json_integer(cost));
+    if (json && bench_tls_cost(more, &cost))
+        (void)json_object_set_new(json, "tlsCostPercent", json_integer(cost));
     return json;
 }
 
@@ -103,11 +105,17 @@ json_t *bench_encode(const struct bench *b)
 
 /* ---- for people ---------------------------------------------------------------------------- */
 
+/* Or "-" for what was not measured. Returns @buf, or that. */
+static const char *format_known(uint64_t bits_per_s, char buf[static 32])
+{
+    return bits_per_s > 0 ? bench_format_rate(bits_per_s, buf) : "-";
+}
+
 static void add_rate(struct str *out, uint64_t bits_per_s)
 {
     char text[32];
 
-    str_addf(out, " %13s", bits_per_s > 0 ? bench_format_rate(bits_per_s, text) : "-");
+    str_addf(out, " %13s", format_known(bits_per_s, text));
 }
 
 static void add_line(
@@ -138,6 +146,8 @@ static void format_bursts(const struct bench_pair *more, struct str *out)
     const struct burst *with = more->bursts;
     const struct burst *raw = more->raw_bursts;
     bool has_raw = raw[0].bits_per_s > 0 || raw[1].bits_per_s > 0;
+    char there[32];
+    char back[32];
     int cost;
 
     if (!has_bursts(more))
@@ -155,6 +165,10 @@ static void format_bursts(const struct bench_pair *more, struct str *out)
     if (has_raw && with[0].rtt_median_us > 0 && raw[0].rtt_median_us > 0)
         str_addf(out, "  RTT of datagrams: %.3f ms in the tunnel, %.3f ms beside it\n",
             with[0].rtt_median_us / 1000.0, raw[0].rtt_median_us / 1000.0);
+    if (bench_tls_cost(more, &cost))
+        str_addf(out, "  with TLS in the tunnel: %s there, %s back, %d %% less\n",
+            format_known(more->tls_bursts[0].bits_per_s, there),
+            format_known(more->tls_bursts[1].bits_per_s, back), cost);
     if (more->burst_why[0] != '\0')
         str_addf(out, "  bursts beside the tunnel were not measured: %s\n", more->burst_why);
 }

@@ -14,7 +14,7 @@
 #define RTT_US_MAX 60000000u
 
 /* Bytes of one sample as it is kept, and of a peer's name, with what goes around them, at most. */
-#define SAMPLE_BYTES 80
+#define SAMPLE_BYTES 104
 #define NAME_BYTES   (NAME_MAX_LEN + 8)
 
 void daily_deinit(struct daily *d)
@@ -123,21 +123,32 @@ bool daily_put(struct daily *d, const char *peer, const struct daily_sample *s)
     return true;
 }
 
-bool daily_cost_percent(const struct daily_sample *s, int *ret)
+/* By how much less was carried, of the ways that were measured both times. */
+static bool compare_rates(const uint32_t less[static 2], const uint32_t more[static 2], int *ret)
 {
     double with = 0;
     double without = 0;
 
     for (unsigned way = 0; way < 2; way++) {
-        if (s->tunnel_kbit[way] == 0 || s->raw_kbit[way] == 0)
+        if (less[way] == 0 || more[way] == 0)
             continue;
-        with += s->tunnel_kbit[way];
-        without += s->raw_kbit[way];
+        with += less[way];
+        without += more[way];
     }
     if (without <= 0)
         return false;
     *ret = (int)(100 * (without - with) / without);
     return true;
+}
+
+bool daily_cost_percent(const struct daily_sample *s, int *ret)
+{
+    return compare_rates(s->tunnel_kbit, s->raw_kbit, ret);
+}
+
+bool daily_tls_cost_percent(const struct daily_sample *s, int *ret)
+{
+    return compare_rates(s->tls_kbit, s->tunnel_kbit, ret);
 }
 
 /* ---- as it is shown -------------------------------------------------------------------------- */
@@ -158,14 +169,18 @@ json_t *daily_sample_encode(const struct daily_sample *s)
 {
     char day[TRAFFIC_DAY_TEXT_MAX];
     json_t *cost = NULL;
+    json_t *tls_cost = NULL;
     int percent;
 
     if (daily_cost_percent(s, &percent))
         cost = json_integer(percent);
-    return json_pack("{s:s, s:o*, s:o*, s:o*, s:o*, s:o*}", "day", traffic_day_format(s->day, day),
-        "tunnelBitsPerSecond", encode_rates(s->tunnel_kbit), "rawBitsPerSecond",
-        encode_rates(s->raw_kbit), "tunnelRttUs", encode_us(s->tunnel_rtt_us), "rawRttUs",
-        encode_us(s->raw_rtt_us), "costPercent", cost);
+    if (daily_tls_cost_percent(s, &percent))
+        tls_cost = json_integer(percent);
+    return json_pack("{s:s, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "day",
+        traffic_day_format(s->day, day), "tunnelBitsPerSecond", encode_rates(s->tunnel_kbit),
+        "rawBitsPerSecond", encode_rates(s->raw_kbit), "tunnelRttUs", encode_us(s->tunnel_rtt_us),
+        "rawRttUs", encode_us(s->raw_rtt_us), "costPercent", cost, "tlsBitsPerSecond",
+        encode_rates(s->tls_kbit), "tlsCostPercent", tls_cost);
 }
 
 json_t *daily_peer_encode(const struct daily_peer *p)
@@ -179,14 +194,16 @@ json_t *daily_peer_encode(const struct daily_peer *p)
 
 /* ---- as it is reported and kept -------------------------------------------------------------- */
 
-/* [day, tunnel there, back, raw there, back, RTT in the tunnel, raw] */
-#define SAMPLE_NUMBERS 7
+/* [day, tunnel there, back, raw there, back, RTT in the tunnel, raw, with TLS there, back] */
+#define SAMPLE_NUMBERS_MIN 7
+#define SAMPLE_NUMBERS     9
 
 json_t *daily_sample_encode_short(const struct daily_sample *s)
 {
-    return json_pack("[I, I, I, I, I, I, I]", (json_int_t)s->day, (json_int_t)s->tunnel_kbit[0],
-        (json_int_t)s->tunnel_kbit[1], (json_int_t)s->raw_kbit[0], (json_int_t)s->raw_kbit[1],
-        (json_int_t)s->tunnel_rtt_us, (json_int_t)s->raw_rtt_us);
+    return json_pack("[I, I, I, I, I, I, I, I, I]", (json_int_t)s->day,
+        (json_int_t)s->tunnel_kbit[0], (json_int_t)s->tunnel_kbit[1], (json_int_t)s->raw_kbit[0],
+        (json_int_t)s->raw_kbit[1], (json_int_t)s->tunnel_rtt_us, (json_int_t)s->raw_rtt_us,
+        (json_int_t)s->tls_kbit[0], (json_int_t)s->tls_kbit[1]);
 }
 
 json_t *daily_encode(const struct daily *d, size_t max)
@@ -213,12 +230,14 @@ int daily_sample_decode(
     struct daily_sample *ret, const json_t *json, const char *where, struct err *e)
 {
     static const json_int_t most[SAMPLE_NUMBERS] = {TRAFFIC_DAY_MAX, DAILY_KBIT_MAX, DAILY_KBIT_MAX,
-        DAILY_KBIT_MAX, DAILY_KBIT_MAX, RTT_US_MAX, RTT_US_MAX};
-    json_int_t numbers[SAMPLE_NUMBERS];
+        DAILY_KBIT_MAX, DAILY_KBIT_MAX, RTT_US_MAX, RTT_US_MAX, DAILY_KBIT_MAX, DAILY_KBIT_MAX};
+    json_int_t numbers[SAMPLE_NUMBERS] = {0};
+    size_t n = json_array_size(json);
 
-    if (!json_is_array(json) || json_array_size(json) != SAMPLE_NUMBERS)
-        return err_set(e, -EINVAL, "%s: a day is no array of %d numbers", where, SAMPLE_NUMBERS);
-    for (size_t i = 0; i < SAMPLE_NUMBERS; i++) {
+    if (n != SAMPLE_NUMBERS_MIN && n != SAMPLE_NUMBERS)
+        return err_set(e, -EINVAL, "%s: a day is no array of %d or %d numbers", where,
+            SAMPLE_NUMBERS_MIN, SAMPLE_NUMBERS);
+    for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(json, i);
 
         numbers[i] = json_integer_value(item);
@@ -231,7 +250,8 @@ int daily_sample_decode(
         .tunnel_kbit = {(uint32_t)numbers[1], (uint32_t)numbers[2]},
         .raw_kbit = {(uint32_t)numbers[3], (uint32_t)numbers[4]},
         .tunnel_rtt_us = (uint32_t)numbers[5],
-        .raw_rtt_us = (uint32_t)numbers[6]};
+        .raw_rtt_us = (uint32_t)numbers[6],
+        .tls_kbit = {(uint32_t)numbers[7], (uint32_t)numbers[8]}};
     return 0;
 }
 

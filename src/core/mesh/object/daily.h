@@ -27,6 +27,7 @@ struct daily_sample {
     uint32_t raw_kbit[2];    /* the same beside the tunnel */
     uint32_t tunnel_rtt_us;
     uint32_t raw_rtt_us;
+    uint32_t tls_kbit[2]; /* in the tunnel, encrypted first as in TLS */
 };
 
 /** The days of one peer, the oldest first. */
@@ -66,6 +67,9 @@ bool daily_put(struct daily *d, const char *peer, const struct daily_sample *s);
  * measured both times. False: none was. */
 bool daily_cost_percent(const struct daily_sample *s, int *ret);
 
+/** daily_tls_cost_percent() - the same of how much less it carries with TLS inside. */
+bool daily_tls_cost_percent(const struct daily_sample *s, int *ret);
+
 /** daily_sample_encode() - for who reads it: {"day": "2026-11-29", ...}. A new reference; NULL: no
  * memory. */
 json_t *daily_sample_encode(const struct daily_sample *s);
@@ -74,8 +78,8 @@ json_t *daily_sample_encode(const struct daily_sample *s);
 json_t *daily_peer_encode(const struct daily_peer *p);
 
 /*
- * As it is reported and kept: {"PEER": [[DAY, KBIT, KBIT, KBIT, KBIT, US, US], ...]}, numbers in
- * the order of struct daily_sample.
+ * As it is reported and kept: {"PEER": [[DAY, KBIT, KBIT, KBIT, KBIT, US, US, KBIT, KBIT], ...]},
+ * numbers in the order of struct daily_sample. The last two need not be there.
  */
 
 /** daily_encode() - as many days of each as fit into @max bytes, the last ones. A new reference;

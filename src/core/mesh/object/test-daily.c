@@ -96,8 +96,13 @@ static void test_cost(void **state)
     s.raw_kbit[0] = 0;
     assert_true(daily_cost_percent(&s, &cost));
     assert_int_equal(cost, 20);
+    assert_false(daily_tls_cost_percent(&s, &cost));
+    s.tls_kbit[1] = 600;
+    assert_true(daily_tls_cost_percent(&s, &cost));
+    assert_int_equal(cost, 25);
     s.tunnel_kbit[1] = 0;
     assert_false(daily_cost_percent(&s, &cost));
+    assert_false(daily_tls_cost_percent(&s, &cost));
 }
 
 static void check_text(json_t *json, const char *expected)
@@ -112,8 +117,9 @@ static void check_text(json_t *json, const char *expected)
 /* Without room for all, each has its last days. */
 static void test_there_and_back(void **state)
 {
-    static const char text[] = "{\"b\":[[20785,900,800,1000,1000,412,301],[20786,0,0,0,0,0,0]],"
-                               "\"c\":[[20786,4000000000,0,0,0,60000000,0]]}";
+    static const char text[] =
+        "{\"b\":[[20785,900,800,1000,1000,412,301,720,0],[20786,0,0,0,0,0,0,0,0]],"
+        "\"c\":[[20786,4000000000,0,0,0,60000000,0,0,0]]}";
     json_t *json = json_loads(text, 0, NULL);
     struct daily d = DAILY_NULL;
     struct err e = ERR_NULL;
@@ -124,15 +130,28 @@ static void test_there_and_back(void **state)
     json_decref(json);
     assert_int_equal(d.n, 2);
     check_text(daily_encode(&d, SIZE_MAX), text);
-    check_text(daily_encode(&d, 2 * (NAME_MAX_LEN + 8) + 3 * 80),
-        "{\"b\":[[20786,0,0,0,0,0,0]],\"c\":[[20786,4000000000,0,0,0,60000000,0]]}");
-    check_text(daily_encode(&d, 2 * (NAME_MAX_LEN + 8) + 80), "{\"b\":[[20786,0,0,0,0,0,0]]}");
+    check_text(daily_encode(&d, 2 * (NAME_MAX_LEN + 8) + 3 * 104),
+        "{\"b\":[[20786,0,0,0,0,0,0,0,0]],\"c\":[[20786,4000000000,0,0,0,60000000,0,0,0]]}");
+    check_text(daily_encode(&d, 2 * (NAME_MAX_LEN + 8) + 104), "{\"b\":[[20786,0,0,0,0,0,0,0,0]]}");
     check_text(daily_encode(&d, 0), "{}");
     check_text(daily_peer_encode(daily_find(&d, "b")),
         "[{\"day\":\"2026-11-28\",\"tunnelBitsPerSecond\":[900000,800000],"
         "\"rawBitsPerSecond\":[1000000,1000000],\"tunnelRttUs\":412,\"rawRttUs\":301,"
-        "\"costPercent\":15},{\"day\":\"2026-11-29\"}]");
+        "\"costPercent\":15,\"tlsBitsPerSecond\":[720000,0],\"tlsCostPercent\":20},"
+        "{\"day\":\"2026-11-29\"}]");
     daily_deinit(&d);
+}
+
+/* Without the figures of TLS, as it was kept before. */
+static void test_a_day_without_tls(void **state)
+{
+    json_t *json = json_loads("[20785,900,800,1000,1000,412,301]", 0, NULL);
+    struct daily_sample s;
+
+    assert_int_equal(daily_sample_decode(&s, json, "days", NULL), 0);
+    assert_int_equal(s.raw_rtt_us, 301);
+    assert_int_equal(s.tls_kbit[0] + s.tls_kbit[1], 0);
+    json_decref(json);
 }
 
 static void test_what_is_refused(void **state)
@@ -143,14 +162,16 @@ static void test_what_is_refused(void **state)
     } rows[] = {
         {"{\"B b\":[]}", "name"},
         {"{\"b\":{}}", "days: what is of \"b\" is no array of at most 30 days"},
-        {"{\"b\":[{}]}", "days: a day is no array of 7 numbers"},
-        {"{\"b\":[[1,2,3,4,5,6]]}", "days: a day is no array of 7 numbers"},
+        {"{\"b\":[{}]}", "days: a day is no array of 7 or 9 numbers"},
+        {"{\"b\":[[1,2,3,4,5,6]]}", "days: a day is no array of 7 or 9 numbers"},
+        {"{\"b\":[[1,2,3,4,5,6,7,8]]}", "days: a day is no array of 7 or 9 numbers"},
         {"{\"b\":[[2932897,0,0,0,0,0,0]]}",
             "days: number 0 of a day is not a whole number from 0 to 2932896"},
         {"{\"b\":[[1,0,0,0,-1,0,0]]}", "number 4 of a day"},
         {"{\"b\":[[1,0.5,0,0,0,0,0]]}", "number 1 of a day"},
         {"{\"b\":[[1,4000000001,0,0,0,0,0]]}", "number 1 of a day"},
         {"{\"b\":[[1,0,0,0,0,0,60000001]]}", "number 6 of a day"},
+        {"{\"b\":[[1,0,0,0,0,0,0,0,4000000001]]}", "number 8 of a day"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -174,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_peers_are_bounded),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_a_day_without_tls),
         cmocka_unit_test(test_what_is_refused),
     };
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lab import Host, Lab, wait_for
 from lab.support.agents import AgentNode, Site
+from lab.support.waiting import ConditionError
 
 QUARTET = """
 switch wan 203.0.113.0/24
@@ -106,7 +107,10 @@ def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30
 
     def wait_found() -> dict:
         nonlocal began
-        found = wait_for(look, within_s, f"{code} {subject}")
+        try:
+            found = wait_for(look, within_s, f"{code} {subject}")
+        except ConditionError as none:
+            raise ConditionError(f"{none}; what was found: {seen}") from None
         print(f"FIGURE {code} {subject} is found after {time.monotonic() - began:.1f} s "
               f"(to be below {within_s:g})")
         began = time.monotonic()

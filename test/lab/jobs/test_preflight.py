@@ -92,7 +92,7 @@ class Mesh:
 
 
     def shorten(self, name: str, address: str = "") -> None:
-        """Packets of more than 1300 bytes do not go from the node to that address; none: they do."""
+        """Larger packets than 1300 bytes do not go from the node to that address; none: they do."""
         script = "table netdev harm {}\ndelete table netdev harm\n"
         if address:
             script += "\n".join(["table netdev harm {", "chain out {",

@@ -150,6 +150,12 @@
         "systemctl start weft-agent, or without systemd weft agent --background; then weft " \
         "doctor again.", \
         "Stop the agent, and run weft doctor.") \
+    X(NODE_APART, "WEFT-NODE-006", NODE, CRITICAL, "hears nothing of the hub", \
+        "The hub and the node hear nothing of each other, by UDP or TLS, while another node " \
+        "reaches it: its machine is there, and its agent may be as well.", \
+        "Look at what is between the two: on the node weft status says what is in the way to " \
+        "the hub.", \
+        "Drop all packets between a node and the hub, while other nodes reach it.") \
     X(LINE_CUT, "WEFT-LINE-001", NODE, CRITICAL, "this machine's line is cut", \
         "Neither the hub nor any peer answers, so it is this machine that is cut off, and " \
         "nobody else is at fault.", \

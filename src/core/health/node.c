@@ -16,6 +16,14 @@ bool node_is_down(const struct node_facts *f)
            ((f->lost_for >= NODE_LOST_AFTER && f->sending_for < 0) || is_gone);
 }
 
+bool node_is_apart(const struct node_facts *f)
+{
+    bool is_lost = f->lost_for >= NODE_APART_AFTER && f->sending_for < 0;
+    bool is_gone = f->silent_for >= EDGE_SILENT_AFTER && f->session == NODE_SESSION_NONE;
+
+    return f->has_agent && f->silent_for >= 0 && f->reached_by && (is_lost || is_gone);
+}
+
 bool node_is_silent(const struct node_facts *f)
 {
     return f->has_agent && f->silent_for >= EDGE_SILENT_AFTER && !node_is_down(f);
@@ -55,27 +63,26 @@ static void add_down(const struct node_facts *f, struct findings *set, int64_t a
             f->name, f->silent_for);
 }
 
+static void add_apart(const struct node_facts *f, struct findings *set, int64_t at)
+{
+    if (f->lost_for >= NODE_APART_AFTER)
+        (void)findings_add(set, FINDING_NODE_APART, f->name, at,
+            "%s has acknowledged nothing that the hub has sent it for %" PRId64
+            " s, and nothing of it arrives here, while the probe of %s reaches it.",
+            f->name, f->lost_for, f->reached_by);
+    else
+        (void)findings_add(set, FINDING_NODE_APART, f->name, at,
+            "The agent of %s has not been heard here for %" PRId64
+            " s, and its WireGuard has no session with the hub, while the probe of %s reaches it.",
+            f->name, f->silent_for, f->reached_by);
+}
+
 static void add_silent(const struct node_facts *f, struct findings *set, int64_t at)
 {
-    struct finding *found;
-
-    if (f->session == NODE_SESSION_LIVE) {
-        (void)findings_add(set, FINDING_NODE_AGENT_SILENT, f->name, at,
-            "The agent of %s has not been heard for %" PRId64
-            " s, while its WireGuard still has a session with the hub.",
-            f->name, f->silent_for);
-        return;
-    }
-    if (!f->reached_by) {
-        (void)findings_add(set, FINDING_NODE_AGENT_SILENT, f->name, at,
-            "The agent of %s has not been heard for %" PRId64 " s.", f->name, f->silent_for);
-        return;
-    }
-    found = findings_add(set, FINDING_NODE_AGENT_SILENT, f->name, at,
-        "The agent of %s has not been heard here for %" PRId64
-        " s, and its WireGuard has no session with the hub, while the probe of %s reaches it.",
-        f->name, f->silent_for, f->reached_by);
-    finding_set_fix(found, "On %s: weft status says what is in the way to the hub.", f->name);
+    (void)findings_add(set, FINDING_NODE_AGENT_SILENT, f->name, at,
+        "The agent of %s has not been heard for %" PRId64 " s%s.", f->name, f->silent_for,
+        f->session == NODE_SESSION_LIVE ? ", while its WireGuard still has a session with the hub"
+                                        : "");
 }
 
 /* It is drained until it says that it is well, whatever becomes of it. */
@@ -99,8 +106,9 @@ static void add_drained(const struct node_facts *f, struct findings *set, int64_
 bool node_find(const struct node_facts *f, struct findings *set, int64_t at)
 {
     bool has_copies = f->copies[0] != '\0';
-    bool is_silent = node_is_silent(f);
-    bool is_failing = !is_silent && f->has_agent && f->error;
+    bool is_apart = node_is_apart(f);
+    bool is_silent = !is_apart && node_is_silent(f);
+    bool is_failing = !is_apart && !is_silent && f->has_agent && f->error;
     bool is_unapplied = f->has_agent && f->unapplied_for >= EDGE_SILENT_AFTER;
     bool lacks_probe = is_probe_silent(f);
 
@@ -115,6 +123,8 @@ bool node_find(const struct node_facts *f, struct findings *set, int64_t at)
         (void)findings_add(set, FINDING_HEALTH_FAILED, f->name, at,
             "%s has failed its health check %u times in a row: %s.", f->name, f->n_failed,
             f->unfit);
+    if (is_apart)
+        add_apart(f, set, at);
     if (is_silent)
         add_silent(f, set, at);
     if (is_failing)
@@ -135,7 +145,7 @@ bool node_find(const struct node_facts *f, struct findings *set, int64_t at)
             "The probe of %s has not been heard for %" PRId64 " s, and said that it reports each "
             "%" PRIu32 " s: what it said is not counted any more.",
             f->name, f->probe_for, f->probe_every);
-    return has_copies || is_silent || is_failing || is_unapplied || lacks_probe;
+    return has_copies || is_apart || is_silent || is_failing || is_unapplied || lacks_probe;
 }
 
 void node_find_way(

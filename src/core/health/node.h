@@ -26,6 +26,10 @@
  * machine that comes back is heard before its TCP is. */
 #define NODE_DEAF_AFTER 10
 
+/** Who has acknowledged nothing for so long, and of whom nothing comes, hears nothing of the hub if
+ * others reach it. In less than that a node whose UDP is blocked comes in TLS. */
+#define NODE_APART_AFTER 12
+
 /** Has the node a WireGuard session with the hub? */
 enum node_session {
     NODE_SESSION_UNKNOWN, /* another hub may have it, or there is no data half */
@@ -63,6 +67,10 @@ bool node_is_down(const struct node_facts *f);
 
 /** node_is_deaf() - does it send, while it gets nothing of what the hub sends? */
 bool node_is_deaf(const struct node_facts *f);
+
+/** node_is_apart() - do it and the hub hear nothing of each other, while another node reaches it?
+ */
+bool node_is_apart(const struct node_facts *f);
 
 /** node_is_silent() - is its agent silent, though it is not down? */
 bool node_is_silent(const struct node_facts *f);

@@ -164,14 +164,38 @@ static void test_an_agent_that_is_silent(void **state)
     expect(&f, "WEFT-NODE-002", text);
     assert_string_equal(text, "The agent of a has not been heard for 90 s, while its WireGuard "
                               "still has a session with the hub.");
-    f.session = NODE_SESSION_NONE;
-    f.reached_by = "b";
-    expect(&f, "WEFT-NODE-002", text);
-    assert_non_null(strstr(text, "while the probe of b reaches it."));
     f.session = NODE_SESSION_UNKNOWN;
-    f.reached_by = NULL;
     expect(&f, "WEFT-NODE-002", text);
     assert_string_equal(text, "The agent of a has not been heard for 90 s.");
+}
+
+/* Others reach it: it is between it and the hub that nothing passes. */
+static void test_one_that_the_hub_alone_misses(void **state)
+{
+    struct node_facts f = well;
+    char text[FINDING_TEXT_MAX];
+
+    f.reached_by = "b";
+    f.lost_for = NODE_APART_AFTER - 1;
+    expect(&f, "", NULL);
+    f.lost_for = NODE_APART_AFTER;
+    f.error = "what it said before";
+    expect(&f, "WEFT-NODE-006", text);
+    assert_string_equal(text, "a has acknowledged nothing that the hub has sent it for 12 s, and "
+                              "nothing of it arrives here, while the probe of b reaches it.");
+    f.sending_for = 0;
+    f.error = NULL;
+    expect(&f, "", NULL);
+    f = well;
+    f.reached_by = "b";
+    f.silent_for = EDGE_SILENT_AFTER;
+    expect(&f, "WEFT-NODE-002", NULL);
+    f.session = NODE_SESSION_NONE;
+    expect(&f, "WEFT-NODE-006", text);
+    assert_non_null(strstr(text, "for 90 s, and its WireGuard has no session with the hub, while "
+                                 "the probe of b reaches it."));
+    f.has_agent = false;
+    expect(&f, "", NULL);
 }
 
 static void test_an_agent_that_cannot(void **state)
@@ -256,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_a_keepalive_that_does_not_hold),
         cmocka_unit_test(test_one_that_is_down),
         cmocka_unit_test(test_an_agent_that_is_silent),
+        cmocka_unit_test(test_one_that_the_hub_alone_misses),
         cmocka_unit_test(test_an_agent_that_cannot),
         cmocka_unit_test(test_a_probe_that_is_silent),
         cmocka_unit_test(test_one_that_is_drained),

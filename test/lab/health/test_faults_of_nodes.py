@@ -61,6 +61,26 @@ def net(weft: Path) -> Iterator[Net]:
         yield made
 
 
+def test_all_from_the_hub_is_lost(net: Net) -> None:
+    """Nor does TLS get through, which was not open before: so it is the hub that names the way."""
+    b = net.lab.host("b")
+    with fault(net, "WEFT-ONEWAY-001", "hub>b", 30, over_s=60) as found:
+        drop(b, "nothing", "input", f"ip saddr {HUB}")
+        assert "while packets of b arrive at the hub" in found()["text"]
+        undo(b, "nothing")
+
+
+def test_the_hub_and_a_node_hear_nothing_of_each_other(net: Net) -> None:
+    """Others reach it, so its machine is not down, and nobody says that its agent is silent."""
+    b = net.lab.host("b")
+    with fault(net, "WEFT-NODE-006", "b", 45, over_s=60) as found:
+        drop(b, "nothing", "input", f"ip saddr {HUB}")
+        drop(b, "nothing_out", "output", f"ip daddr {HUB}")
+        assert re.search("while the probe of [ac] reaches it", found()["text"])
+        undo(b, "nothing")
+        undo(b, "nothing_out")
+
+
 def test_udp_to_the_hub_is_blocked(net: Net) -> None:
     b = net.lab.host("b")
     with fault(net, "WEFT-UDP-001", "b", 60, over_s=150) as found:
@@ -78,15 +98,6 @@ def test_udp_from_the_hub_is_blocked(net: Net) -> None:
         drop(b, "noudpin", "input", f"ip saddr {HUB} meta l4proto udp")
         assert "nothing that the hub sends by UDP arrives" in found()["text"]
         undo(b, "noudpin")
-
-
-def test_all_from_the_hub_is_lost(net: Net) -> None:
-    """Nor does TLS get through: so it is the hub that names the way."""
-    b = net.lab.host("b")
-    with fault(net, "WEFT-ONEWAY-001", "hub>b", 30, over_s=60) as found:
-        drop(b, "nothing", "input", f"ip saddr {HUB}")
-        assert "while packets of b arrive at the hub" in found()["text"]
-        undo(b, "nothing")
 
 
 def test_a_pair_that_has_lost_its_direct_path(net: Net) -> None:

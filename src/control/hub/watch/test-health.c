@@ -181,7 +181,7 @@ static void test_a_machine_that_others_reach(void **state)
         pass(10);
     }
     pass(2);
-    expect_found("WEFT-NODE-002 b");
+    expect_found("WEFT-NODE-006 b");
     /* Until the probe falls silent, too. */
     pass(10);
     say("a", "{}");

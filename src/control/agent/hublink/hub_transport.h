@@ -208,8 +208,8 @@ struct hub_transport_actions hub_transport_run(
 bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *from,
     const struct hub_transport_stream *stream);
 
-/** hub_transport_is_settled() - is it known by @now which way UDP fails, or was there time for it?
- */
+/** hub_transport_is_settled() - does UDP fail by @now, and is it known which way, or was there
+ * time for that? */
 bool hub_transport_is_settled(const struct hub_transport *ht, nsec_t now);
 
 /** hub_transport_why() - why packets go through a stream, a clause; NULL while they do not. */

@@ -11,6 +11,8 @@ BUILD  ?= build$(SUFFIX)
 S ?= 60
 F ?=
 T ?=
+# Seconds at rest, and under load, of `make soak`.
+SOAK_S ?= 3600
 # Parts of the benchmark; all without it. Machines of the part "scale"; 2,000 without it.
 PARTS ?=
 NODES ?=
@@ -27,7 +29,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build programs test core quick demo lab san kube torch2 rccl arm64 foreign fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
+.PHONY: help build programs test core quick demo lab soak san kube torch2 rccl arm64 foreign fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -76,6 +78,11 @@ lab: ## the tests in network namespaces; T=name for one
 	@$(MAKE) --no-print-directory build
 	WEFT_LAB_TRANSFER=$${WEFT_LAB_TRANSFER:-1073741824} WEFT_LAB_IDLE_S=$${WEFT_LAB_IDLE_S:-60} \
 	    tools/in-reach $(PYTEST) -v test/lab $(if $(T),-k '$(T)')
+
+soak: ## six nodes at rest for an hour, and under full load for another: nothing is found; SOAK_S=60 (seconds each)
+	@$(INSTALL) build run test
+	@$(MAKE) --no-print-directory build
+	WEFT_SOAK_S=$(SOAK_S) tools/in-reach $(PYTEST) -v test/lab/health/test_soak.py
 
 san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 	@$(INSTALL) build run test
@@ -137,8 +144,10 @@ docs: build ## rewrite the documents that are made from the code
 	@$(INSTALL) test
 	tools/gen-drops > docs/DROPS.md
 	$(BUILD)/src/test-base-metrics --print > docs/METRICS.md
+	$(BUILD)/src/test-health-finding --print > docs/HEALTH.md
 	tools/gen-crds > deploy/kubernetes/crds.yaml
 	tools/gen-crds --without-cel > deploy/kubernetes/crds-before-1.25.yaml
+	tools/gen-finding-rules > deploy/monitoring/rules/findings.yml
 	tools/gen-prometheus-rule > deploy/monitoring/kubernetes/prometheus-rule.yaml
 
 deb: ## the Debian packages weft and weft-hub, in build/deb

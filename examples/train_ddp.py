@@ -24,6 +24,7 @@ import time
 import checkpoint
 import task
 import torch
+import weft
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -71,6 +72,7 @@ class Job:
         self.optimizer.step()
         self.step += 1
         self.loss = self.mean.of(loss)
+        weft.report(step=self.step)
         if self.first_loss is None:
             self.first_loss = self.loss
 

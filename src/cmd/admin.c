@@ -90,28 +90,28 @@ const char *admin_option_given(const struct admin_target *t)
     return t->pin ? "--pin" : t->says_socket;
 }
 
-/* Why @result came. @is_lost: the hub has the request and says nothing to it: it is there, or was
- * until then. */
-static int explain(int result, bool is_lost, const struct admin_target *t, const char *command,
-    const char *method, const struct err *e)
+/* Why @result came, with the words of @said. @is_lost: the hub has the request and says nothing to
+ * it: it is there, or was until then. Returns @result. */
+static int explain(int result, bool is_lost, const struct admin_target *t, const char *method,
+    const struct err *said, struct err *e)
 {
     bool is_read = strcmp(method, "GET") == 0;
     const char *unknown =
         is_lost && !is_read ? "; whether it has done what was asked is not known" : "";
 
     if (t->hub || result != CLIENT_E_UNREACHABLE)
-        return cmd_fail(command, "%s%s", err_text(e), unknown);
+        return err_set(e, result, "%s%s", err_text(said), unknown);
     if (is_lost)
-        return cmd_fail(command,
+        return err_set(e, result,
             "the hub at %s was asked, and no answer came: it stands still, it has ended meanwhile, "
             "or the machine has too much to do (journalctl -u weft-hub; systemctl restart "
             "weft-hub)%s",
             t->socket, unknown);
     /* The group has a socket of its own, on which one may look and change nothing. */
     if (access(t->socket, W_OK) < 0 && errno == EACCES)
-        return cmd_fail(command, "the hub's socket %s is not for this user: it needs root%s",
+        return err_set(e, result, "the hub's socket %s is not for this user: it needs root%s",
             t->socket, is_read ? ", or the group weft" : "");
-    return cmd_fail(command,
+    return err_set(e, result,
         "no hub answers at %s: on the hub's machine start it with \"weft hub up\", elsewhere "
         "name it with --hub, or its socket with --socket",
         t->socket);
@@ -123,6 +123,7 @@ int admin_try(const struct admin_target *t, const char *command, const char *met
     struct client_answer answer = CLIENT_ANSWER_NULL;
     struct client_target target;
     struct err e = ERR_NULL;
+    struct err why = ERR_NULL;
     struct target_texts texts = {.token = ""};
     bool is_lost;
     int r = make_target(&target, t, &texts, &e);
@@ -140,7 +141,28 @@ int admin_try(const struct admin_target *t, const char *command, const char *met
         r = 0;
     ret->status = r == 0 ? may_be : ret->status;
     client_answer_deinit(&answer);
-    return r == 0 ? CMD_OK : explain(r, is_lost, t, command, method, &e);
+    if (r == 0)
+        return CMD_OK;
+    (void)explain(r, is_lost, t, method, &e, &why);
+    return cmd_fail(command, "%s", err_text(&why));
+}
+
+int admin_ask(const struct admin_target *t, const char *path, json_t **ret, struct err *e)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    struct target_texts texts = {.token = ""};
+    struct client_target target;
+    struct err said = ERR_NULL;
+    int r = make_target(&target, t, &texts, e);
+
+    if (r < 0)
+        return r;
+    r = client_call(&target, "GET", path, NULL, ADMIN_TIMEOUT_MS, &answer, &said);
+    secret_wipe(texts.token, sizeof(texts.token));
+    if (r != 0)
+        return explain(r, r == CLIENT_E_UNREACHABLE && answer.is_lost, t, "GET", &said, e);
+    *ret = TAKE_PTR(answer.body);
+    return 0;
 }
 
 int admin_call(const struct admin_target *t, const char *command, const char *method,

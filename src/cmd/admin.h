@@ -12,6 +12,7 @@
 #include "cmd/options.h"
 
 struct client_answer;
+struct err;
 struct str;
 
 /** Where the hub is, as the options said. */
@@ -70,6 +71,14 @@ int admin_call(const struct admin_target *target, const char *command, const cha
  */
 int admin_try(const struct admin_target *target, const char *command, const char *method,
     const char *path, const json_t *body, int may_be, struct client_answer *ret);
+
+/**
+ * admin_ask() - GET @path, without a word on standard error
+ * @ret:	gives the answer's body
+ *
+ * Return: as client_call(), with words. Any thread.
+ */
+int admin_ask(const struct admin_target *target, const char *path, json_t **ret, struct err *e);
 
 /**
  * admin_show() - admin_call(), and print the answer's body

@@ -12,6 +12,7 @@
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
 #include "agent/leave.h"
+#include "agent/node_metrics.h"
 #include "agent/paths/socket/echo_socket.h"
 #include "agent/resolved_link.h"
 #include "agent/state/blocks_file.h"
@@ -27,6 +28,7 @@
 #include "os/hosts_file.h"
 #include "os/log.h"
 #include "os/process.h"
+#include "tune/tune_machine.h"
 
 /* Where systemd-resolved is asked, if it runs. */
 #define RESOLVED_SOCKET "/run/systemd/resolve/io.systemd.Resolve"
@@ -46,6 +48,7 @@
 static struct {
     struct agent_config config;
     const char *user;
+    bool no_gpus;
     bool hosts_helper;
     bool prepare;
     bool renew_engine;
@@ -58,7 +61,12 @@ static struct {
 
 static int option_cluster(const struct option *o, const char *text, struct err *e)
 {
-    return kube_access_parse(o->field, text, e);
+    return kube_access_parse(o->field, o->name, text, e);
+}
+
+static int option_metrics(const struct option *o, const char *text, struct err *e)
+{
+    return metrics_place_parse(o->field, text, METRICS_PORT_AGENT, e);
 }
 
 static const struct option options[] = {
@@ -68,8 +76,18 @@ static const struct option options[] = {
         "where weft status and weft leave find it"},
     {"--from", "URL", option_cluster, &arg.config.cluster, NULL,
         "kubernetes: - the cluster whose resources say who is in the network, instead of the hub"},
+    {"--edges-to", "URL", option_cluster, &arg.config.edges_to, NULL,
+        "kubernetes: - the cluster to whose MeshEdges the agent writes its own parts itself, and "
+        "not the hub"},
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
+    {"--no-gpus", NULL, option_flag, &arg.no_gpus, NULL,
+        "do not ask NVIDIA's driver how the GPUs are"},
+    {"--metrics", "ADDRESS[:PORT]", option_metrics, &arg.config.metrics, NULL,
+        "answer Prometheus at this address, port 9586; overlay: at the node's overlay address, to "
+        "members of the network only"},
+    {"--metrics-tls", "DIR", option_text, &arg.config.metrics.tls_dir, NULL,
+        "answer Prometheus in TLS, with DIR/tls.key and DIR/tls.crt, which are made if missing"},
     PRIVILEGES_OPTION(&arg.user),
     {"--hosts-helper", NULL, option_flag, &arg.hosts_helper, NULL,
         "write the hosts file for an agent that is not root and is connected to standard input"},
@@ -254,6 +272,7 @@ static int run_watched(int argc, char **argv)
 int cmd_agent(int argc, char **argv)
 {
     struct err e = ERR_NULL;
+    struct err tuning = ERR_NULL;
     enum agent_end end;
     int status;
     int r;
@@ -267,6 +286,9 @@ int cmd_agent(int argc, char **argv)
     if (arg.renew_engine && arg.take_down)
         return cmd_refuse("agent", "--renew-engine and --take-down exclude each other: one begins "
                                    "the data plane anew, the other ends it");
+    if (arg.config.metrics.tls_dir && arg.config.metrics.at.port == 0)
+        return cmd_refuse("agent", "--metrics-tls says how --metrics ADDRESS answers, and that is "
+                                   "not given");
     if (arg.renew_engine)
         return renew_engine();
     if (arg.take_down)
@@ -287,6 +309,10 @@ int cmd_agent(int argc, char **argv)
         return agent_privileges_prepare(arg.config.state_dir, arg.user, &e) == 0
                    ? CMD_OK
                    : cmd_fail("agent", "%s", err_text(&e));
+    arg.config.asks_gpus = !arg.no_gpus;
+    if (tune_set_again(arg.config.state_dir, &tuning) < 0)
+        log_warning("not all that weft tune has set of network devices is set again: %s",
+            err_text(&tuning));
     r = agent_privileges_drop(&arg.config, arg.user, &e);
     if (r == 0)
         r = agent_run(&arg.config, &end, &e);

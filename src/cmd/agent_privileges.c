@@ -31,6 +31,7 @@ struct path_texts {
     char uapi[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
     char frames[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
     char cluster_token[PATH_MAX];
+    char edges_token[PATH_MAX];
 };
 
 /*
@@ -80,15 +81,17 @@ static int drop(
         .capabilities = capabilities(st),
         .may_start = true,
         .has_tunnel = st->engine != ENGINE_KIND_KERNEL};
-    _cleanup_(kube_config_deinit) struct kube_config kube = KUBE_CONFIG_NULL;
+    _cleanup_(kube_config_deinit) struct kube_config cluster = KUBE_CONFIG_NULL;
+    _cleanup_(kube_config_deinit) struct kube_config edges = KUBE_CONFIG_NULL;
     struct path_texts texts;
+    int r = 0;
 
-    if (config->cluster) {
-        int r = kube_access_add(&p, &kube, config->cluster, texts.cluster_token, e);
-
-        if (r != 0)
-            return r;
-    }
+    if (config->cluster)
+        r = kube_access_add(&p, &cluster, config->cluster, texts.cluster_token, e);
+    if (r == 0 && config->edges_to)
+        r = kube_access_add(&p, &edges, config->edges_to, texts.edges_token, e);
+    if (r != 0)
+        return r;
     (void)snprintf(
         texts.measure, sizeof(texts.measure), "%s%s", config->socket_path, AGENT_MEASURE_SUFFIX);
     (void)snprintf(texts.uapi, sizeof(texts.uapi), UAPI_SOCKET_DIR "/%s.sock", st->interface);
@@ -146,13 +149,13 @@ int agent_privileges_prepare(const char *state_dir, const char *user, struct err
 
 /* ==== what reaches a Kubernetes API ========================================================== */
 
-int kube_access_parse(const char **ret, const char *text, struct err *e)
+int kube_access_parse(const char **ret, const char *option, const char *text, struct err *e)
 {
     static const char scheme[] = "kubernetes:";
     int r;
 
     if (strncmp(text, scheme, strlen(scheme)) != 0)
-        return err_set(e, -EINVAL, "--from \"%.100s\": only \"kubernetes:\" is known", text);
+        return err_set(e, -EINVAL, "%s \"%.100s\": only \"kubernetes:\" is known", option, text);
     r = kube_config_check(text + strlen(scheme), e);
     if (r == 0)
         *ret = text + strlen(scheme);

@@ -36,10 +36,11 @@ int agent_privileges_prepare(const char *state_dir, const char *user, struct err
 /**
  * kube_access_parse() - the URL "kubernetes:", perhaps with what kube_client.h allows behind it
  * @ret:	what follows the colon; borrows from @text
+ * @option:	that has it, for the words
  *
  * Return: 0, or -EINVAL with words.
  */
-int kube_access_parse(const char **ret, const char *text, struct err *e);
+int kube_access_parse(const char **ret, const char *option, const char *text, struct err *e);
 
 /**
  * kube_access_add() - the files by which the API is reached, to those that a daemon reads

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -15,15 +16,20 @@
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
 #include "cmd/options.h"
+#include "mesh/object/daily.h"
+#include "mesh/object/traffic.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "train/survey/sweep.h"
 
 #define PINGS     200
+#define PINGS_FEW 50 /* of a sample */
 #define MATRIX_MS 300
 #define PAIR_MS   2000
 #define MIB       (1u << 20)
 #define SVG_MODE  0644
+
+#define ASK_TIMEOUT_MS 10000
 
 static struct {
     const char *socket;
@@ -41,6 +47,7 @@ static struct {
     bool no_underlay;
     bool history;
     bool one_by_one;
+    bool sample;
     bool force;
     bool json;
 } arg;
@@ -71,6 +78,9 @@ static const struct option options[] = {
         "do not measure the same beside the overlay"},
     {"--one-by-one", NULL, option_flag, &arg.one_by_one, NULL,
         "measure the throughput of one pair at a time, where pairs share a line"},
+    {"--sample", NULL, option_flag, &arg.sample, NULL,
+        "with PEER: short bursts of UDP alone, beside the tunnel, in it and with TLS inside, which "
+        "the hub keeps as this day's"},
     {"--svg", "FILE", option_text, &arg.svg, NULL, "draw the matrix"},
     {"--history", NULL, option_flag, &arg.history, NULL,
         "print what earlier benchmarks of this node found, and measure nothing"},
@@ -245,6 +255,49 @@ static int measure_all(struct measure *m)
     return status == CMD_OK ? reported : status;
 }
 
+/* What was measured is told to the agent, and by that to the hub. */
+static int tell_daily(const struct measure *m, const struct bench_pair *p)
+{
+    const struct daily_sample s = bench_daily(p, traffic_day(clock_wall_s()));
+    json_auto_t *body = json_pack(
+        "{s:s, s:o}", "peer", m->survey.nodes[1].name, "sample", daily_sample_encode_short(&s));
+    struct err e = ERR_NULL;
+
+    if (!body || agent_ask_with(
+                     arg.socket, "POST", "/v1/measure/daily", body, ASK_TIMEOUT_MS, NULL, &e) != 0)
+        return cmd_fail("bench", "the agent does not take what was measured: %s", err_text(&e));
+    return CMD_OK;
+}
+
+static int take_sample(struct measure *m)
+{
+    struct bench_pair more = {.has_both = false};
+    struct bench b = {.nodes = m->survey.nodes,
+        .n_nodes = m->survey.n_nodes,
+        .pairs = m->survey.pairs,
+        .n_pairs = m->survey.n_pairs,
+        .more = &more,
+        .streams = 1,
+        .network = m->members.network,
+        .measured_at = clock_wall()};
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    int status;
+
+    if (m->survey.n_pairs != 1 || survey_run(&m->survey, &m->plan) < 0 ||
+        bench_sample(&m->survey, &m->plan, &more) < 0)
+        return cmd_fail("bench", "no memory for two members");
+    b.elapsed = clock_now() - m->started_at;
+    clear_progress(m);
+    if (more.bursts[0].bits_per_s == 0 && more.bursts[1].bits_per_s == 0)
+        return cmd_fail("bench", "nothing was measured: %s",
+            m->survey.nodes[1].why[0] ? m->survey.nodes[1].why
+                                      : "no burst arrived, or an agent is of an earlier version");
+    if (!arg.json)
+        bench_format(&b, &out);
+    status = admin_print("bench", arg.json, arg.json ? bench_encode(&b) : NULL, &out);
+    return status == CMD_OK ? tell_daily(m, &more) : status;
+}
+
 int cmd_bench(int argc, char **argv)
 {
     struct measure m = {.members = MEMBERS_NULL, .survey = SURVEY_NULL};
@@ -258,10 +311,14 @@ int cmd_bench(int argc, char **argv)
         return cmd_refuse("bench", "PEER and --nodes are two ways to say the same");
     if (arg.nccl_tests && !arg.sweep)
         return cmd_refuse("bench", "--nccl-tests is for --sweep");
+    if (arg.sample && (!arg.peer || arg.sweep || arg.expect_bps || arg.svg))
+        return cmd_refuse("bench", "--sample goes with PEER, and with none of --sweep, --expect, "
+                                   "--svg");
     if (arg.peer)
         arg.nodes = arg.peer;
-    m.plan = (struct survey_plan){.pings = PINGS,
-        .ms = arg.ms     ? (uint32_t)arg.ms
+    m.plan = (struct survey_plan){.pings = arg.sample ? PINGS_FEW : PINGS,
+        .ms = arg.sample ? 0
+              : arg.ms   ? (uint32_t)arg.ms
               : arg.peer ? PAIR_MS
                          : MATRIX_MS,
         .streams = (uint32_t)arg.streams,
@@ -274,7 +331,7 @@ int cmd_bench(int argc, char **argv)
     if (status == CMD_OK && !arg.force)
         status = refuse_live(&m);
     if (status == CMD_OK)
-        status = measure_all(&m);
+        status = arg.sample ? take_sample(&m) : measure_all(&m);
     measure_close(&m);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "health/nccl_faults.h"
 #include "os/file.h"
 #include "train/job/run.h"
 #include "train/names/members.h"
@@ -81,22 +82,31 @@ static int assess_log(const char *path)
 {
     static struct fabric_facts fabric;
     _cleanup_(str_deinit) struct str out = STR_NULL;
+    struct nccl_faults faults = {.kinds = {{.n = 0}}};
     struct nccl_log log = {.n_lines = 0};
     enum nccl_log_verdict verdict;
+    enum nccl_fault_kind kind;
+    bool is_known = false;
     char line[4096];
     _cleanup_(fclosep) FILE *f = fopen(path, "re");
     int error;
 
     if (!f)
         return cmd_fail("env", "--nccl-log %s: %m", path);
-    while (fgets(line, sizeof(line), f) && nccl_log_take(&log, line, strcspn(line, "\n")))
-        ;
+    while (fgets(line, sizeof(line), f)) {
+        is_known = is_known || !nccl_log_take(&log, line, strcspn(line, "\n"));
+        (void)nccl_faults_take(&faults, line, strcspn(line, "\n"), &kind);
+    }
     error = ferror(f) ? errno : 0;
     if (error != 0)
         return cmd_fail("env", "--nccl-log %s: %s", path, strerror(error));
     fabric_read_here(&fabric, FABRIC_VIEW_JOB, METADATA_MS);
     verdict = nccl_log_assess(&log, profile_of(&fabric), fabric_count_serving(&fabric), NULL, &out);
     str_add(&out, "\n");
+    for (unsigned i = 0; i < NCCL_FAULT_N; i++)
+        if (faults.kinds[i].n > 0)
+            str_addf(&out, "NCCL says \"%s\"%s\n", faults.kinds[i].text,
+                faults.kinds[i].n > 1 ? ", and more like it" : "");
     if (cmd_print("env", str_text(&out)) != CMD_OK)
         return CMD_FAILED;
     return verdict == NCCL_LOG_WANTED ? CMD_OK : CMD_VERDICT_NO;

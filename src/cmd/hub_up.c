@@ -20,6 +20,7 @@
 #include "backends/store_open.h"
 #include "base/addr.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "cmd/admin.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
@@ -30,6 +31,7 @@
 #include "hub/hub.h"
 #include "hub/networks/networks.h"
 #include "hub/overlay/overlay.h"
+#include "hub/web/web_access.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/prices.h"
 #include "net/address/resolve.h"
@@ -121,11 +123,13 @@ static struct {
     const char *store;
     const char *state;
     const char *socket;
+    uint64_t line;
     nsec_t audit_age;
     const char *prices;
     const char *prefix;
     const char *user;
     enum log_level level;
+    bool web;
     bool no_dataplane;
     bool relay_only;
     bool ports;
@@ -162,12 +166,19 @@ static const struct option options[] = {
         .given = &arg.hubs_own},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
     {"--socket", "PATH", option_socket, &arg.socket, ADMIN_SOCKET_DEFAULT, "the admin socket"},
+    {"--line", "RATE", option_rate, &arg.line, NULL,
+        "what its line carries in each direction, as 1Gbit: near that, pairs are asked to go "
+        "another way",
+        .given = &arg.hubs_own},
     {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",
         "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX,
         .given = &arg.hubs_own},
     {"--price-table", "FILE", option_text, &arg.prices, NULL,
         "what bytes cost, for weft cost and for budgets, in networks that have no prices of their "
         "own; read at the start",
+        .given = &arg.hubs_own},
+    {"--web", NULL, option_flag, &arg.web, NULL,
+        "show a page to browsers, at the API's port; its URL with a login is printed",
         .given = &arg.hubs_own},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
@@ -387,7 +398,8 @@ static int start(struct running *run, const struct hub_config *config, struct er
 {
     struct overlay_options opt = {.state_dir = config->state_dir,
         .listen_port = config->udp_port,
-        .api_port = config->api_listen.port};
+        .api_port = config->api_listen.port,
+        .line = arg.line};
     int r = 0;
 
     if (!arg.no_dataplane)
@@ -409,6 +421,7 @@ static void say_ready(const struct hub_config *config, struct hub *hub)
     char text[ENDPOINT_TEXT_MAX];
     char cidr[IP_PREFIX_TEXT_MAX];
     char pin[HUB_PIN_TEXT_MAX];
+    _cleanup_(freep) char *url = hub_web_url(hub);
 
     (void)printf("weft hub is up: UDP %s, API port %u, TLS pin %s, networks",
         endpoint_format(&config->public_addresses.items[0].at[0], text), hub_api_port(hub),
@@ -418,6 +431,12 @@ static void say_ready(const struct hub_config *config, struct hub *hub)
             ip_prefix_format(&net->spec.cidr4, cidr), net->nodes.n,
             net->nodes.n == 1 ? "node" : "nodes");
     (void)printf("\nnext: \"weft token new\" here, then \"weft join TOKEN\" on each machine\n");
+    if (url)
+        (void)printf("the page, with a login that is used once, within %u minutes (then: \"weft "
+                     "web\"):\n%s\n",
+            WEB_LOGIN_TTL / 60, url);
+    if (url)
+        secret_wipe(url, strlen(url));
     (void)fflush(stdout);
 }
 
@@ -564,6 +583,7 @@ int cmd_hub_up(int argc, char **argv)
         .interface_prefix = arg.prefix,
         .api_listen = arg.api,
         .udp_port = arg.listen.port,
+        .has_web = arg.web,
         .options = (const char *const *)argv + 1,
         .n_options = (size_t)argc - 1};
     raise_limits();

@@ -2,14 +2,17 @@
  * internal.c - the processes that daemons start by themselves, from the program that they are.
  *
  * The agent starts `weft measuring`, which lets members measure this node (agent/node_measure.h).
- * The hub starts `weft rendezvous`, which serves a network's jobs (hub/jobs/rdzv_child.c). Both get
- * one end of a socket pair as their descriptor PROCESS_LINK_FD. People have no use for them, so
- * that no help lists them.
+ * It starts `weft gpus` each minute, which asks NVIDIA's driver how the GPUs are
+ * (agent/node_machine.h). The hub starts `weft rendezvous`, which serves a network's jobs
+ * (hub/jobs/rdzv_child.c). All get one end of a socket pair as their descriptor PROCESS_LINK_FD.
+ * People have no use for them, so that no help lists them.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "fabric/gpu_sampler.h"
 #include "measure/service_process.h"
 #include "os/log.h"
 #include "os/process.h"
@@ -34,6 +37,16 @@ int cmd_measuring(int argc, char **argv)
         return cmd_refuse("measuring", "\"weft agent\" starts this by itself");
     log_init("measuring", LOG_LEVEL_INFO);
     return finish(service_process_run(PROCESS_LINK_FD, &e), &e);
+}
+
+int cmd_gpus(int argc, char **argv)
+{
+    struct err e = ERR_NULL;
+
+    if (argc != 2 || !process_take_link())
+        return cmd_refuse("gpus", "\"weft agent\" starts this by itself");
+    log_init("gpus", LOG_LEVEL_INFO);
+    return finish(gpu_sampler_run(PROCESS_LINK_FD, strtoull(argv[1], NULL, 10), &e), &e);
 }
 
 int cmd_rdzv(int argc, char **argv)

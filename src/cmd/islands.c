@@ -1,27 +1,16 @@
 /* islands.c - weft islands: which nodes share a fast fabric, and how that is known. */
 #include "train/islands/islands.h"
 
-#include <limits.h>
-#include <stdio.h>
-#include <sys/stat.h>
-
 #include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
+#include "cmd/measure.h"
 #include "cmd/options.h"
-#include "os/clock.h"
-#include "train/job/job_plan.h"
 
 #define ASK_TIMEOUT_MS 10000
-
-/* What was measured longer ago says little of where machines are now, seconds. */
-#define MEASURED_AGE_S (7 * 86400)
-
-/* Bytes of it, at most; of 256 members it has about 20 million. */
-#define MEASURED_MAX (64ll << 20)
 
 static struct {
     const char *socket;
@@ -46,19 +35,6 @@ static const struct option_usage usage = {
         "or pre-flight of this node's within the last seven days.",
 };
 
-/* What was measured between others; NULL: there is nothing, or it is too old. */
-static json_t *read_measured(void)
-{
-    char path[PATH_MAX];
-    struct stat st;
-
-    if (snprintf(path, sizeof(path), "%s/" JOB_PLAN_MEASURED, arg.state_dir) >= PATH_MAX ||
-        stat(path, &st) < 0 || st.st_size > MEASURED_MAX ||
-        clock_wall_s() - st.st_mtime > MEASURED_AGE_S)
-        return NULL;
-    return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-}
-
 int cmd_islands(int argc, char **argv)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
@@ -73,7 +49,7 @@ int cmd_islands(int argc, char **argv)
         return status;
     if (agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status_json, &e) != 0)
         return cmd_fail("islands", "%s", err_text(&e));
-    measured = read_measured();
+    measured = measure_kept(arg.state_dir);
     if (islands_find(&islands, status_json, measured) == 0)
         json = islands_encode(&islands);
     if (!json)

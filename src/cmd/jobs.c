@@ -1,9 +1,11 @@
-/* jobs.c - weft jobs: what the jobs of a network keep on the hub, which limits they met, and what
- * is left of their budgets. */
+/* jobs.c - weft jobs: what the jobs of a network keep on the hub, which limits they met, what holds
+ * them up, and what is left of their budgets. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
@@ -25,8 +27,9 @@ static const struct option options[] = {
 
 static const struct option_usage usage = {
     .command = "jobs",
-    .summary = "List a network's jobs: where they meet, what they keep, which limits they met, and "
-               "their budgets.",
+    .summary =
+        "List a network's jobs: where they meet, what they keep, which limits they met, what "
+        "holds them up, and their budgets.",
     .options = options,
 };
 
@@ -53,6 +56,44 @@ static void print_nccl(const json_t *job)
         (void)printf("    and so, too, on %zu other%s\n", n_wanted - 1, n_wanted > 2 ? "s" : "");
 }
 
+/* What holds up a job, each with what to do. */
+static void print_held_up(const json_t *job)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "heldUpBy"), i, f) {
+        const char *text = admin_field(f, NULL, "text");
+        char time[32];
+
+        format_duration((nsec_t)number(f, "forSeconds") * NSEC_PER_SEC, time);
+        if (strcmp(admin_field(f, NULL, "about"), "job") == 0)
+            (void)printf("    STUCK for %s: %s\n", time, text);
+        else
+            (void)printf("    HELD UP BY %s, for %s\n", text, time);
+        (void)printf("        %s: %s\n", admin_field(f, NULL, "code"), admin_field(f, NULL, "fix"));
+    }
+}
+
+/* Nodes of it that get no new work. */
+static void print_drained(const json_t *job)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "drained"), i, one)
+        (void)printf(
+            "    DRAINED %s: %s\n", admin_field(one, NULL, "node"), admin_field(one, NULL, "why"));
+}
+
+/* Which step it has made, where its script says so. */
+static void print_step(const json_t *job)
+{
+    if (json_object_get(job, "step"))
+        (void)printf("    step %lld, %.2f steps/s\n", number(job, "step"),
+            json_number_value(json_object_get(job, "stepsPerSecond")));
+}
+
 static void print_jobs(const json_t *body)
 {
     _cleanup_(str_deinit) struct str budgets = STR_NULL;
@@ -68,6 +109,9 @@ static void print_jobs(const json_t *body)
             admin_field(job, NULL, "run"), admin_field(job, "c10d", "endpoint"),
             number(job, "keys"), number(job, "bytes"), number(job, "limitHits"),
             which[0] ? which : "-");
+        print_step(job);
+        print_held_up(job);
+        print_drained(job);
         print_nccl(job);
     }
     /* A line for the network's budget, and for each job's: also of one that has ended. */

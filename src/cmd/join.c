@@ -10,6 +10,7 @@
 
 #include "agent/launch.h"
 #include "agent/leave.h"
+#include "agent/node_metrics.h"
 #include "agent/state/state.h"
 #include "api/client/client.h"
 #include "api/content/token.h"
@@ -47,6 +48,8 @@ static struct {
     bool no_start;
     bool foreground;
     const char *from;
+    const char *edges_to;
+    const char *metrics;
     bool no_hosts;
     bool no_dns;
 } arg;
@@ -81,7 +84,15 @@ static int option_accept(const struct option *o, const char *text, struct err *e
 static int option_from(const struct option *o, const char *text, struct err *e)
 {
     const char *where;
-    int r = kube_access_parse(&where, text, e);
+    int r = kube_access_parse(&where, o->name, text, e);
+
+    return r == 0 ? option_text(o, text, e) : r;
+}
+
+static int option_metrics(const struct option *o, const char *text, struct err *e)
+{
+    struct metrics_place place;
+    int r = metrics_place_parse(&place, text, METRICS_PORT_AGENT, e);
 
     return r == 0 ? option_text(o, text, e) : r;
 }
@@ -128,6 +139,11 @@ static const struct option options[] = {
     {"--from", "URL", option_from, &arg.from, NULL,
         "with --foreground: kubernetes: - the cluster whose resources say who is in the network, "
         "instead of the hub"},
+    {"--edges-to", "URL", option_from, &arg.edges_to, NULL,
+        "with --foreground: kubernetes: - the cluster to whose MeshEdges the agent writes its own "
+        "parts itself, and not the hub"},
+    {"--metrics", "ADDRESS[:PORT]", option_metrics, &arg.metrics, NULL,
+        "with --foreground: where the agent answers Prometheus, as weft agent has it"},
     {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
         "do not put the nodes' names into /etc/hosts"},
     {"--no-dns", NULL, option_flag, &arg.no_dns, NULL,
@@ -343,9 +359,21 @@ static int take_options(struct join_options *opt, struct label **labels,
 static int become_agent(void)
 {
     char self[PATH_MAX];
-    const char *const argv[] = {"weft", "agent", "--state", arg.state_dir, "--socket", arg.socket,
-        arg.from ? "--from" : NULL, arg.from, NULL};
+    const char *argv[13] = {"weft", "agent", "--state", arg.state_dir, "--socket", arg.socket};
+    size_t n = 6;
 
+    if (arg.from) {
+        argv[n++] = "--from";
+        argv[n++] = arg.from;
+    }
+    if (arg.edges_to) {
+        argv[n++] = "--edges-to";
+        argv[n++] = arg.edges_to;
+    }
+    if (arg.metrics) {
+        argv[n++] = "--metrics";
+        argv[n++] = arg.metrics;
+    }
     (void)fflush(stdout);
     (void)execv(process_self_path(self), (char *const *)argv);
     return cmd_fail("join", "%s cannot be run: %s", self, strerror(errno));
@@ -426,6 +454,12 @@ int cmd_join(int argc, char **argv)
         status = cmd_refuse("join", "--no-start and --foreground exclude each other");
     else if (arg.from && !arg.foreground)
         status = cmd_refuse("join", "--from is for the agent: give it to weft agent, or add "
+                                    "--foreground");
+    else if (arg.edges_to && !arg.foreground)
+        status = cmd_refuse("join", "--edges-to is for the agent: give it to weft agent, or add "
+                                    "--foreground");
+    else if (arg.metrics && !arg.foreground)
+        status = cmd_refuse("join", "--metrics is for the agent: give it to weft agent, or add "
                                     "--foreground");
     else if (arg.foreground && has_joined())
         status = CMD_OK;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -22,6 +23,12 @@
 #define SURVEY_NODES_MAX 256
 
 #define ASK_TIMEOUT_MS 10000
+
+/* What was measured longer ago says little of where machines are now, seconds. */
+#define KEPT_AGE_S (7 * 86400)
+
+/* Bytes of it, at most; of 256 members it has about 20 million. */
+#define KEPT_MAX (64ll << 20)
 
 /* Each call writes over the same line, for the person who waits at a terminal. */
 static void show_progress(const char *what)
@@ -121,6 +128,17 @@ void measure_keep(const char *command, const char *state_dir, const json_t *json
     r = statefile_replace(path, text, strlen(text), 0600, &e);
     if (r < 0 && r != -EACCES && r != -ENOENT)
         (void)cmd_fail(command, "what was measured is not kept: %s", err_text(&e));
+}
+
+json_t *measure_kept(const char *state_dir)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (snprintf(path, sizeof(path), "%s/" JOB_PLAN_MEASURED, state_dir) >= PATH_MAX ||
+        stat(path, &st) < 0 || st.st_size > KEPT_MAX || clock_wall_s() - st.st_mtime > KEPT_AGE_S)
+        return NULL;
+    return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
 }
 
 void measure_close(struct measure *m)

@@ -39,5 +39,12 @@ int measure_open(
  */
 void measure_keep(const char *command, const char *state_dir, const json_t *json);
 
+/**
+ * measure_kept() - what measure_keep() has kept in the last seven days
+ *
+ * Return: gives it; NULL: there is nothing, it may not be read, or it is older.
+ */
+json_t *measure_kept(const char *state_dir);
+
 /** measure_close() - release it, also after a measure_open() that failed. */
 void measure_close(struct measure *m);

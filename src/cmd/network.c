@@ -1,6 +1,8 @@
-/* network.c - weft network add|rm|ls: the networks of a hub. */
+/* network.c - weft network add|set|rm|ls: the networks of a hub. */
 #include <stdio.h>
 
+#include "api/client/client.h"
+#include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -13,8 +15,10 @@ static struct {
     const char *topology;
     uint64_t mtu;
     uint64_t keepalive_s;
+    uint64_t drain_share;
     bool json;
-} arg = {.keepalive_s = UINT64_MAX}; /* it was not given; 0 is a value of its own */
+} arg = {.keepalive_s = UINT64_MAX, .drain_share = UINT64_MAX}; /* they were not given; 0 is a value
+                                                                 of its own */
 
 static const struct option add_options[] = {
     {"NAME", NULL, option_name, &arg.name, NULL, "of the new network", .is_required = true},
@@ -57,6 +61,53 @@ static int network_add(int argc, char **argv)
 
     return admin_show(
         &arg.target, add_usage.command, "POST", "/v1/networks", body, arg.json, print_added);
+}
+
+static const struct option set_options[] = {
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the network", .is_required = true},
+    {"--drain-share", "PERCENT", option_u64, &arg.drain_share, NULL,
+        "so many of its nodes may be drained at once because they fail their health checks, from 0 "
+        "to 100; 0: none is, and it is said what would be done",
+        .min = 0, .max = 100},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage set_usage = {
+    .command = "network set",
+    .summary = "Say what holds for the nodes of a network.",
+    .options = set_options,
+};
+
+static int network_set(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer before = CLIENT_ANSWER_NULL;
+    _cleanup_(client_answer_deinit) struct client_answer after = CLIENT_ANSWER_NULL;
+    char path[256];
+    json_t *spec;
+    int status;
+
+    if (arg.drain_share == UINT64_MAX)
+        return cmd_refuse(set_usage.command, "there is nothing to set: say --drain-share");
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Network/%s", arg.name, arg.name);
+    status = admin_call(&arg.target, set_usage.command, "GET", path, NULL, &before);
+    if (status != CMD_OK)
+        return status;
+    spec = json_object_get(before.body, "spec");
+    if (json_object_set_new(spec, "drainShare", json_integer((json_int_t)arg.drain_share)) < 0)
+        return cmd_fail(set_usage.command, "out of memory");
+    /* It has the resourceVersion that was read, so the hub refuses it if the network has changed
+     * since. */
+    status = admin_call(&arg.target, set_usage.command, "PUT", path, before.body, &after);
+    if (status != CMD_OK)
+        return status;
+    if (arg.drain_share > 0)
+        (void)printf("at most %u %% of the nodes of network %s are drained at once\n",
+            (unsigned)arg.drain_share, arg.name);
+    else
+        (void)printf("no more nodes of network %s are drained, and it is said what would be done\n",
+            arg.name);
+    return CMD_OK;
 }
 
 static const struct option rm_options[] = {
@@ -113,6 +164,7 @@ int cmd_network(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
         {"add", network_add, "make another network on this hub", &add_usage},
+        {"set", network_set, "say what holds for the nodes of a network", &set_usage},
         {"rm", network_rm, "remove a network with all that is in it", &rm_usage},
         {"ls", network_ls, "list the hub's networks", &ls_usage},
         {NULL},

@@ -50,38 +50,45 @@ static int option_kind(const struct option *o, const char *text, struct err *e)
 }
 
 /* What "weft get" shows besides objects. */
-#define EDGES  "edges"
-#define EVENTS "events"
+#define EDGES    "edges"
+#define EVENTS   "events"
+#define FINDINGS "findings"
+#define NAT      "nat"
 
-/* An object's kind, or one of the two lists. [const char *] */
+/* Also edges of which nobody says anything; a hub of an earlier version leaves them out. */
+#define IDLE_TOO "?idle=1"
+
+/* An object's kind, or one of the lists. [const char *] */
 static int option_what(const struct option *o, const char *text, struct err *e)
 {
     char all[OBJECT_KINDS_TEXT_MAX];
 
-    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0)
+    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0 || strcmp(text, FINDINGS) == 0 ||
+        strcmp(text, NAT) == 0)
         return option_text(o, text, e);
     if (find_typed(text))
         return option_kind(o, text, e);
-    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s, %s, %s", o->name, text,
-        object_kinds_text(all), EDGES, EVENTS);
+    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s, %s, %s, %s, %s", o->name, text,
+        object_kinds_text(all), EDGES, EVENTS, FINDINGS, NAT);
 }
 
 static const struct option get_options[] = {
     {"KIND", NULL, option_what, &arg.kind, NULL,
-        "Network, Node or MeshEdge, as JSON; or edges, or events: how the edges are, and what has "
-        "happened to them, for people",
+        "Network, Node or MeshEdge, as JSON; or, for people, findings: what is wrong now, and what "
+        "to do; edges: how they are; events: what has happened; nat: how long NATs remember, by "
+        "provider",
         .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
         "of one object; without it: all of the kind"},
     {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
-    {"--json", NULL, option_flag, &arg.json, NULL, "print edges and events as JSON, too"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print these lists as JSON, too"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
 
 static const struct option_usage get_usage = {
     .command = "get",
-    .summary = "Print objects as JSON, or how the edges are.",
+    .summary = "Print objects as JSON, what is wrong, or how the edges are.",
     .options = get_options,
 };
 
@@ -102,7 +109,10 @@ static void add_probed(struct table *t, const json_t *said, const json_t *far)
     bool is_heard = json_is_true(json_object_get(far, "underlayHeard"));
     const char *udp = is_heard ? "reached" : json_string_value(json_object_get(said, "underlay"));
 
-    if (said && udp && strcmp(udp, "unknown") != 0)
+    /* What it said is old. */
+    if (json_is_true(json_object_get(said, "stale")))
+        table_add(t, "-");
+    else if (said && udp && strcmp(udp, "unknown") != 0)
         table_add(t, "%s, UDP %s", admin_field(said, NULL, "tunnel"), udp);
     else
         table_add(t, "%s", said ? admin_field(said, NULL, "tunnel") : "-");
@@ -117,13 +127,58 @@ static void add_end(struct table *t, const json_t *row, size_t i, const char *pa
 
     if (strcmp(part, "probe") == 0)
         add_probed(t, said, part_of(row, 1 - i, part));
-    else if (!said || !json_object_get(said, "path"))
+    else if (!said || !json_object_get(said, "path") ||
+             json_is_true(json_object_get(said, "stale")))
         table_add(t, "-");
     else if (json_is_integer(age))
         table_add(t, "%s, %s", admin_field(said, NULL, "path"),
             format_duration(json_integer_value(age) * NSEC_PER_SEC, ago));
     else
         table_add(t, "%s, never", admin_field(said, NULL, "path"));
+}
+
+/* What is lost of what the other end of @i sends, by the counters of its agent. */
+static void add_loss(struct table *t, const json_t *row, size_t i)
+{
+    const json_t *said = part_of(row, i, "agent");
+    const json_t *loss = json_object_get(said, "lossIn");
+    double lost = (double)json_integer_value(json_object_get(loss, "lost"));
+    double packets = (double)json_integer_value(json_object_get(loss, "packets"));
+
+    if (packets < 1 || lost > packets || json_is_true(json_object_get(said, "stale")))
+        table_add(t, "-");
+    else
+        table_add(
+            t, lost > 0 && lost * 1000 < packets ? "%.3f %%" : "%.1f %%", lost * 100 / packets);
+}
+
+/* "20.5 ms, usually 19.8", as the first of both ends has measured it that says it. */
+static void add_rtt(struct table *t, const json_t *row)
+{
+    const json_t *rtt = json_object_get(part_of(row, 0, "agent"), "rtt");
+    const json_t *usual;
+
+    rtt = rtt ? rtt : json_object_get(part_of(row, 1, "agent"), "rtt");
+    usual = json_object_get(rtt, "usualMs");
+    if (!rtt)
+        table_add(t, "-");
+    else if (json_is_number(usual))
+        table_add(t, "%.1f ms, usually %.1f", json_number_value(json_object_get(rtt, "p50Ms")),
+            json_number_value(usual));
+    else
+        table_add(t, "%.1f ms", json_number_value(json_object_get(rtt, "p50Ms")));
+}
+
+/* How long the edge has been in its state. */
+static void add_since(struct table *t, const json_t *row)
+{
+    const json_t *for_s = json_object_get(row, "forSeconds");
+    char span[32];
+
+    if (json_is_integer(for_s))
+        table_add(t, "%s", format_duration(json_integer_value(for_s) * NSEC_PER_SEC, span));
+    else
+        table_add(t, "-");
 }
 
 /* Releases it, too. */
@@ -139,8 +194,8 @@ static void print_table(struct table *t)
 
 static void print_edges(const json_t *answer)
 {
-    static const char *const head[] = {
-        "EDGE", "STATE", "AGENT A", "AGENT B", "PROBE A>B", "PROBE B>A", "WHY"};
+    static const char *const head[] = {"EDGE", "STATE", "SINCE", "AGENT A", "AGENT B", "PROBE A>B",
+        "PROBE B>A", "LOSS A>B", "LOSS B>A", "RTT", "WHY"};
     json_int_t left_out = json_integer_value(json_object_get(answer, "leftOut"));
     struct table t = {.n_columns = sizeof(head) / sizeof(*head)};
     const json_t *row;
@@ -151,15 +206,53 @@ static void print_edges(const json_t *answer)
     json_array_foreach(json_object_get(answer, "edges"), i, row) {
         table_add(&t, "%s", admin_field(row, NULL, "name"));
         table_add(&t, "%s", admin_field(row, NULL, "state"));
+        add_since(&t, row);
         for (size_t end = 0; end < 2; end++)
             add_end(&t, row, end, "agent");
         for (size_t end = 0; end < 2; end++)
             add_end(&t, row, end, "probe");
+        for (size_t end = 2; end-- > 0;)
+            add_loss(&t, row, end);
+        add_rtt(&t, row);
         table_add(&t, "%s", admin_field(row, NULL, "why"));
     }
     print_table(&t);
     if (left_out > 0)
         (void)printf("and %lld more, which have no room here\n", (long long)left_out);
+}
+
+/* A line each, and what to do on a line below it. */
+static void print_findings(const json_t *answer)
+{
+    static const char *const head[] = {"SEVERITY", "CODE", "SUBJECT", "SINCE", "WHAT"};
+    const json_t *all = json_object_get(answer, "findings");
+    json_int_t left_out = json_integer_value(json_object_get(answer, "leftOut"));
+    struct table t = {.n_columns = sizeof(head) / sizeof(*head)};
+    const json_t *finding;
+    size_t i;
+
+    if (json_array_size(all) == 0 && left_out == 0) {
+        (void)printf("nothing is wrong, as far as is known\n");
+        return;
+    }
+    for (i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(all, i, finding) {
+        json_int_t for_s = json_integer_value(json_object_get(finding, "forSeconds"));
+        char ago[32];
+
+        for (size_t k = 0; k < 3; k++)
+            table_add(&t, "%s",
+                admin_field(finding, NULL, (const char *[]){"severity", "code", "subject"}[k]));
+        table_add(&t, "%s", format_duration(for_s * NSEC_PER_SEC, ago));
+        table_add(&t, "%s", admin_field(finding, NULL, "text"));
+        for (size_t k = 0; k < 4; k++)
+            table_add(&t, "%s", "");
+        table_add(&t, "-> %s", admin_field(finding, NULL, "fix"));
+    }
+    print_table(&t);
+    if (left_out > 0)
+        (void)printf("and %lld more, which had no room\n", (long long)left_out);
 }
 
 static void print_events(const json_t *answer)
@@ -183,24 +276,75 @@ static void print_events(const json_t *answer)
     print_table(&t);
 }
 
+/* "28.5", or "24 to 28.5"; "-": nothing was measured. */
+static void add_range(struct table *t, const json_t *range)
+{
+    double least = json_number_value(json_object_get(range, "least"));
+    double most = json_number_value(json_object_get(range, "most"));
+
+    if (!json_is_object(range))
+        table_add(t, "-");
+    else if (most - least < 0.05)
+        table_add(t, "%.1f s", least);
+    else
+        table_add(t, "%.1f to %.1f s", least, most);
+}
+
+static void print_nat(const json_t *answer)
+{
+    static const char *const head[] = {
+        "PROVIDER", "REGION", "NODES", "MEASURED", "BEHIND A NAT", "SURVIVED", "FORGOTTEN AFTER"};
+    const json_t *keepalive = json_object_get(answer, "keepaliveSeconds");
+    struct table t = {.n_columns = sizeof(head) / sizeof(*head)};
+    const json_t *group;
+    size_t i;
+
+    for (i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(json_object_get(answer, "providers"), i, group) {
+        for (size_t k = 0; k < 2; k++) {
+            const char *name = admin_field(group, NULL, (const char *[]){"provider", "region"}[k]);
+
+            table_add(&t, "%s", name[0] ? name : "-");
+        }
+        for (size_t k = 0; k < 3; k++)
+            table_add(&t, "%lld",
+                (long long)json_integer_value(
+                    json_object_get(group, (const char *[]){"nodes", "measured", "natted"}[k])));
+        add_range(&t, json_object_get(group, "survivedSeconds"));
+        add_range(&t, json_object_get(group, "forgottenSeconds"));
+    }
+    print_table(&t);
+    if (json_is_integer(keepalive))
+        (void)printf("the network's keepalive is %lld s for all\n",
+            (long long)json_integer_value(keepalive));
+}
+
 int cmd_get(int argc, char **argv)
 {
-    bool is_edges;
+    void (*print)(const json_t *answer);
     char path[256];
     int status;
 
     if (options_parse(&get_usage, argc, argv, &status))
         return status;
-    is_edges = strcmp(arg.kind, EDGES) == 0;
-    if (is_edges || strcmp(arg.kind, EVENTS) == 0) {
+    print = strcmp(arg.kind, EDGES) == 0      ? print_edges
+            : strcmp(arg.kind, EVENTS) == 0   ? print_events
+            : strcmp(arg.kind, FINDINGS) == 0 ? print_findings
+            : strcmp(arg.kind, NAT) == 0      ? print_nat
+                                              : NULL;
+    if (print) {
+        if (arg.name && print != print_edges && print != print_events)
+            return cmd_refuse(
+                get_usage.command, "\"%s\" are all of them: no NAME goes with that", arg.kind);
         if (arg.name)
             return cmd_refuse(get_usage.command,
                 "\"%s\" are all of them: no NAME goes with that, "
                 "but \"weft get MeshEdge NAME\" prints one",
                 arg.kind);
-        (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, arg.kind);
-        return admin_show(&arg.target, get_usage.command, "GET", path, NULL, arg.json,
-            is_edges ? print_edges : print_events);
+        (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s%s", arg.network, arg.kind,
+            print == print_edges ? IDLE_TOO : "");
+        return admin_show(&arg.target, get_usage.command, "GET", path, NULL, arg.json, print);
     }
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s%s%s", arg.network, arg.kind,
         arg.name ? "/" : "", arg.name ? arg.name : "");
@@ -227,7 +371,7 @@ int cmd_edges(int argc, char **argv)
 
     if (options_parse(&edges_usage, argc, argv, &status))
         return status;
-    (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, EDGES);
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s%s", arg.network, EDGES, IDLE_TOO);
     return admin_show(&arg.target, edges_usage.command, "GET", path, NULL, arg.json, print_edges);
 }
 

@@ -18,6 +18,7 @@
 #define TRANSFER_MS 120
 #define STREAMS     4
 #define BYTES_MAX   (1ull << 30)
+#define DATAGRAMS   10000 /* of which a loss of a thousandth is seen */
 
 static struct {
     const char *socket;
@@ -37,7 +38,8 @@ static const struct option options[] = {
         "what every pair must move, such as 10Gbit"},
     {"--plain", NULL, option_flag, &arg.plain, NULL,
         "judge a job that is not started with weft run"},
-    {"--quick", NULL, option_flag, &arg.quick, NULL, "do not measure throughput"},
+    {"--quick", NULL, option_flag, &arg.quick, NULL,
+        "do not measure throughput, nor loss but by a few pings"},
     {"--force", NULL, option_flag, &arg.force, NULL,
         "measure throughput although something uses the network"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
@@ -84,7 +86,8 @@ static int assess(struct measure *m)
         .own_fault = m->members.fault[0] ? m->members.fault : NULL,
         .hub_away = m->members.hub_away[0] ? m->members.hub_away : NULL,
         .expect_bps = arg.expect_bps,
-        .skipped_bulk = m->survey.skipped_bulk};
+        .skipped_bulk = m->survey.skipped_bulk,
+        .is_quick = arg.quick};
     nsec_t elapsed = clock_now() - m->started_at;
     int status;
 
@@ -107,6 +110,7 @@ int cmd_preflight(int argc, char **argv)
     m.plan.ms = arg.quick ? 0 : TRANSFER_MS;
     m.plan.streams = STREAMS;
     m.plan.bytes = BYTES_MAX;
+    m.plan.datagrams = arg.quick ? 0 : DATAGRAMS;
     m.plan.force = arg.force;
     status = measure_open(&m, "preflight", arg.socket, arg.nodes);
     if (status == CMD_OK && survey_run(&m.survey, &m.plan) < 0)

@@ -45,7 +45,7 @@ struct privileges_path {
     enum privileges_use use;
 };
 
-#define PRIVILEGES_PATHS_MAX 16
+#define PRIVILEGES_PATHS_MAX 24
 
 /** Longest line about what is left, with its zero. */
 #define PRIVILEGES_SAID_MAX 512

@@ -6,17 +6,24 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
+#include "agent/cluster/cluster_writer.h"
+#include "agent/node_metrics.h"
 #include "agent/probe_link.h"
 #include "agent/state/state.h"
+#include "api/server/server.h"
+#include "backends/kubernetes/kube_client.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "base/text.h"
 #include "cmd/admin.h"
+#include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
@@ -38,6 +45,8 @@
 /* How often the members are read again, and the metrics written. */
 #define REREAD_PERIOD (5 * NSEC_PER_SEC)
 
+#define PROMETHEUS_TYPE "text/plain; version=0.0.4"
+
 #define METRICS_MODE 0644
 
 /* With --report: how often it is looked what differs from what the hub has, and when for the first
@@ -47,14 +56,33 @@
 
 static struct {
     const char *state_dir;
-    const char *metrics;
+    const char *metrics;         /* a file; NULL: none is written */
+    struct metrics_place listen; /* where Prometheus asks; nowhere: it does not */
     const char *user;
     const char *nodes;
     nsec_t period;
     bool once;
     bool json;
     bool report;
+    const char *edges_to; /* what follows "kubernetes:"; NULL: not given */
 } arg;
+
+/* What has a slash is a file. Without one, what has a colon is an address, and what is none is a
+ * file. */
+static int option_metrics(const struct option *o, const char *text, struct err *e)
+{
+    int r =
+        strchr(text, '/') ? -EINVAL : metrics_place_parse(&arg.listen, text, METRICS_PORT_PROBE, e);
+
+    if (r == 0 || (!strchr(text, '/') && strchr(text, ':')))
+        return r;
+    return option_text(o, text, e);
+}
+
+static int option_edges_to(const struct option *o, const char *text, struct err *e)
+{
+    return kube_access_parse(o->field, o->name, text, e);
+}
 
 static const struct option options[] = {
     {"--once", NULL, option_flag, &arg.once, NULL,
@@ -63,12 +91,17 @@ static const struct option options[] = {
         "print JSON; without --once an object for each change, on a line of its own"},
     {"--report", NULL, option_flag, &arg.report, NULL,
         "tell the hub what is found, for weft get edges; and ask members by UDP, too"},
+    {"--edges-to", "URL", option_edges_to, &arg.edges_to, NULL,
+        "with --report: kubernetes: - the cluster to whose MeshEdges the probe writes its own "
+        "parts itself, and not the hub"},
     {"--period", "DURATION", option_duration, &arg.period, "1s", "how often each member is pinged",
         .min = NSEC_PER_SEC, .max = 3600 * NSEC_PER_SEC},
     {"--nodes", "NAMES", option_text, &arg.nodes, NULL,
         "watch these alone, \"n2,n3\"; by default every member but stock WireGuards"},
-    {"--metrics", "FILE", option_text, &arg.metrics, NULL,
-        "keep counters in this file, as Prometheus' node exporter collects them"},
+    {"--metrics", "FILE|ADDRESS", option_metrics, &arg.metrics, NULL,
+        "keep counters in this file, as Prometheus' node exporter collects them; or, as weft agent "
+        "does, answer Prometheus at this ADDRESS[:PORT], port 9587, or overlay"},
+    {"--metrics-tls", "DIR", option_text, &arg.listen.tls_dir, NULL, "as weft agent does"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "as given to weft join"},
     PRIVILEGES_OPTION(&arg.user),
     OPTIONS_END,
@@ -100,7 +133,14 @@ struct probe {
     struct probe_link *link;  /* owns; NULL: without it */
     struct x25519_public key; /* with @link: of the node as which the hub is told */
     nsec_t compared_at;       /* monotonic; when it was looked what differs from what the hub has */
+    struct cluster_writer *edge_parts; /* owns; NULL: without --edges-to */
+    json_t *asked_for;                 /* owns; with it: of whom a MeshEdge says something */
     struct log_limit limit;
+
+    /* With --metrics ADDRESS. */
+    uv_loop_t loop;
+    struct server *server; /* owns; NULL: without it */
+    struct metrics_port port;
 };
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -210,9 +250,25 @@ static int follow_join(struct probe *p, const struct state *now, struct err *e)
     }
     log_info("this machine has joined anew: the hub is told as %s", st.snapshot.self);
     p->link = probe_link_free(p->link);
+    p->edge_parts = cluster_writer_free(p->edge_parts);
     probe_report_deinit(&p->report);
     underlay_monitor_close(&p->underlay);
     return begin_link(p, &st, e);
+}
+
+/* Those of the members' edges of which a MeshEdge says something: the cluster has them. */
+static void note_asked_for(struct probe *p, const struct snapshot *s)
+{
+    json_t *asked_for = json_object();
+
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const char *name = s->nodes.items[i]->meta.name;
+
+        if (strcmp(name, s->self) != 0 && snapshot_find_edge(s, s->self, name))
+            (void)json_object_set_new(asked_for, name, json_true());
+    }
+    json_decref(p->asked_for);
+    p->asked_for = asked_for;
 }
 
 /* The members are in the last snapshot that the agent has kept, or, before it has kept one, in the
@@ -243,12 +299,19 @@ static int read_members(struct probe *p, struct err *e)
         r = set_underlay(p, s, e);
     if (r < 0)
         return r;
+    if (arg.edges_to)
+        note_asked_for(p, s);
     (void)snprintf(p->self, sizeof(p->self), "%s", s->self);
     members = list_members(s, &n);
     if (!members)
         return err_set(e, -ENOMEM, "no memory for the members");
     memcpy(p->interface, st.interface, sizeof(p->interface));
     memcpy(p->network, st.snapshot.network.meta.name, sizeof(p->network));
+    /* The overlay address is another one after the machine has joined anew. */
+    if (p->server &&
+        (p->port.at.port == 0 ||
+            (p->port.is_overlay && !ip_addr_equal(&p->port.own, &snapshot_self(s)->address4))))
+        metrics_port_init(&p->port, &arg.listen, p->server, s);
     ping_monitor_set(&p->monitor, members, n);
     return 0;
 }
@@ -288,21 +351,83 @@ static void on_change(
         tell(m, family, &m->reach[family], now);
 }
 
+static char *format_metrics(const struct probe *p)
+{
+    struct metrics m = METRICS_NULL;
+
+    ping_monitor_add_metrics(&p->monitor, &m);
+    return metrics_take(&m);
+}
+
 /* 0 or negative errno with words. */
 static int write_metrics(const struct probe *p, struct err *e)
 {
-    struct metrics m = METRICS_NULL;
     _cleanup_(freep) char *text = NULL;
     int r;
 
     if (!arg.metrics)
         return 0;
-    ping_monitor_add_metrics(&p->monitor, &m);
-    text = metrics_take(&m);
+    text = format_metrics(p);
     if (!text)
         return err_set(e, -ENOMEM, "the metrics are not written: no memory");
     r = statefile_replace(arg.metrics, text, strlen(text), METRICS_MODE, e);
     return r < 0 ? err_prefix(e, "the metrics are not written") : 0;
+}
+
+static void get_metrics(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct probe *p = ctx;
+
+    if (metrics_port_admits(&p->port, rq, rs))
+        response_text(rs, 200, format_metrics(p), PROMETHEUS_TYPE);
+}
+
+static const struct route routes[] = {
+    {"GET", "/metrics", API_ACCESS_METRICS, get_metrics, "which members are reached"},
+    {"GET", "/v1/metrics", API_ACCESS_METRICS, get_metrics, "the same"},
+    ROUTES_END,
+};
+
+/* 0 or negative errno with words. */
+static int open_server(struct probe *p, struct err *e)
+{
+    const struct server_config config = {.loop = &p->loop, .routes = routes, .ctx = p};
+    int r;
+
+    if (arg.listen.at.port == 0)
+        return 0;
+    (void)signal(SIGPIPE, SIG_IGN);
+    r = uv_loop_init(&p->loop);
+    if (r < 0)
+        return err_set(e, r, "no loop for --metrics: %s", uv_strerror(r));
+    r = metrics_place_server(&p->server, &arg.listen, &config, e);
+    if (r < 0)
+        (void)uv_loop_close(&p->loop);
+    return r;
+}
+
+static void close_server(struct probe *p)
+{
+    if (!p->server)
+        return;
+    server_stop(p->server);
+    (void)uv_run(&p->loop, UV_RUN_DEFAULT);
+    p->server = server_free(p->server);
+    (void)uv_loop_close(&p->loop);
+}
+
+/* Answers who has asked, and says when it is to be called again at the latest, monotonic time. */
+static nsec_t run_server(struct probe *p)
+{
+    int wait_ms;
+
+    if (!p->server)
+        return NSEC_NEVER;
+    (void)metrics_port_open(&p->port, clock_now());
+    (void)uv_run(&p->loop, UV_RUN_NOWAIT);
+    wait_ms = uv_backend_timeout(&p->loop);
+    return nsec_min(
+        p->port.due_at, wait_ms < 0 ? NSEC_NEVER : clock_now() + wait_ms * NSEC_PER_MSEC);
 }
 
 /* ---- the report ----------------------------------------------------------------------------- */
@@ -372,6 +497,41 @@ static void take_answer(struct probe *p, nsec_t now)
     probe_report_on_result(&p->report, result, rng_u32(&p->rng), now);
 }
 
+/* This node's parts of its edges, where the probe writes them itself. */
+static void tell_cluster(struct probe *p, nsec_t now)
+{
+    _cleanup_(freep) struct probe_edge *edges = NULL;
+    json_t *parts;
+    nsec_t since;
+    size_t n;
+
+    if (!p->edge_parts)
+        return;
+    /* Logs what has changed. */
+    (void)cluster_writer_fault(p->edge_parts, &since);
+    if (!cluster_writer_is_due(p->edge_parts, p->monitor.n, now))
+        return;
+    edges = list_edges(p, &n, now);
+    parts = edges ? json_object() : NULL;
+    for (size_t i = 0; parts && i < n; i++)
+        (void)json_object_set_new(parts, edges[i].head.peer, edge_probed_encode(&edges[i].probed));
+    if (parts)
+        cluster_writer_tell(
+            p->edge_parts, parts, json_deep_copy(p->asked_for), p->monitor.n + 1, now);
+}
+
+/* It starts a thread, so privileges have to be dropped by then. Once more when the machine has
+ * joined anew. */
+static int open_edge_parts(struct probe *p, struct err *e)
+{
+    const struct cluster_writer_self self = {
+        .network = p->network, .node = p->self, .owner = EDGE_OWNER_PROBE};
+
+    return arg.edges_to && !p->edge_parts
+               ? cluster_writer_new(&p->edge_parts, arg.edges_to, &self, e)
+               : 0;
+}
+
 static void report(struct probe *p, nsec_t now)
 {
     _cleanup_(freep) struct probe_edge *edges = NULL;
@@ -397,8 +557,9 @@ static bool wait(struct probe *p, nsec_t deadline)
     struct pollfd fds[] = {{.fd = m->fd[PING_MONITOR_V4], .events = POLLIN},
         {.fd = m->fd[PING_MONITOR_V6], .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN},
         {.fd = p->underlay.udp.poll_fd, .events = POLLIN},
-        {.fd = p->link ? probe_link_fd(p->link) : -1, .events = POLLIN}};
-    nsec_t due = nsec_min(ping_monitor_due(m), p->underlay.due_at);
+        {.fd = p->link ? probe_link_fd(p->link) : -1, .events = POLLIN},
+        {.fd = p->server ? uv_backend_fd(&p->loop) : -1, .events = POLLIN}};
+    nsec_t due = nsec_min(nsec_min(ping_monitor_due(m), p->underlay.due_at), run_server(p));
     nsec_t left = nsec_min(due, deadline) - clock_now();
     int n = poll(fds, sizeof(fds) / sizeof(*fds), left > 0 ? (int)(left / NSEC_PER_MSEC) + 1 : 0);
 
@@ -470,6 +631,7 @@ static int keep_watching(struct probe *p)
         if (p->link) {
             underlay_monitor_run(&p->underlay, now);
             report(p, now);
+            tell_cluster(p, now);
         }
         if (now - p->read_at < REREAD_PERIOD)
             continue;
@@ -478,6 +640,8 @@ static int keep_watching(struct probe *p)
         if (write_metrics(p, &e) < 0)
             log_warning("%s", err_text(&e));
         r = read_members(p, &e);
+        if (r == 0)
+            r = open_edge_parts(p, &e);
         if (r < 0)
             return cmd_fail(usage.command, "%s", err_text(&e));
         /* It has left, and may join anew. */
@@ -490,15 +654,21 @@ static int keep_watching(struct probe *p)
 /* The sockets are open by now. Later only the files of the members and the metrics are needed. */
 static int drop_privileges(struct err *e)
 {
-    /* A request to the hub opens a socket, and a thread waits for it. Raw sockets are opened again
+    /* A request to the hub opens a socket, and a thread waits for it; the port for Prometheus may
+     * open only after its address has come. Raw sockets are opened again
      * when the port of WireGuard is another one. */
-    struct privileges p = {.kind = arg.report ? SANDBOX_AGENT : SANDBOX_PROBE,
+    struct privileges p = {
+        .kind = arg.report || arg.listen.at.port != 0 ? SANDBOX_AGENT : SANDBOX_PROBE,
         .user = arg.user,
         .capabilities = arg.report ? SANDBOX_CAP(CAP_NET_RAW) : 0};
     char node[PATH_MAX];
+    _cleanup_(kube_config_deinit) struct kube_config kube = KUBE_CONFIG_NULL;
     char snapshot[PATH_MAX];
     char folder[PATH_MAX];
+    char token[PATH_MAX];
 
+    if (arg.edges_to && kube_access_add(&p, &kube, arg.edges_to, token, e) != 0)
+        return -EINVAL;
     (void)snprintf(node, sizeof(node), "%.*s/node.json", STATE_DIR_MAX, arg.state_dir);
     (void)snprintf(snapshot, sizeof(snapshot), "%.*s/snapshot.json", STATE_DIR_MAX, arg.state_dir);
     privileges_add(&p, arg.state_dir, PRIVILEGES_READ);
@@ -511,8 +681,10 @@ static int drop_privileges(struct err *e)
 
 int cmd_probe(int argc, char **argv)
 {
-    struct probe p = {
-        .monitor = PING_MONITOR_NULL, .underlay = UNDERLAY_MONITOR_NULL, .rng = rng_kernel()};
+    struct probe p = {.monitor = PING_MONITOR_NULL,
+        .underlay = UNDERLAY_MONITOR_NULL,
+        .rng = rng_kernel(),
+        .port = METRICS_PORT_NULL};
     struct err e = ERR_NULL;
     int status;
     int r;
@@ -521,6 +693,14 @@ int cmd_probe(int argc, char **argv)
         return status;
     if (arg.once && arg.report)
         return cmd_refuse(usage.command, "--once ends before there is much to report: choose one");
+    if (arg.listen.tls_dir && arg.listen.at.port == 0)
+        return cmd_refuse(usage.command,
+            "--metrics-tls says how --metrics ADDRESS answers, and no address is given");
+    if (arg.edges_to && !arg.report)
+        return cmd_refuse(usage.command, "--edges-to needs --report: it writes what is reported");
+    if (arg.once && arg.listen.at.port != 0)
+        return cmd_refuse(usage.command,
+            "--once ends before Prometheus asks: --metrics takes a file then, or leave --once out");
     log_init("probe", LOG_LEVEL_INFO);
     p.signal_fd = end_signals_open();
     if (p.signal_fd < 0)
@@ -529,6 +709,8 @@ int cmd_probe(int argc, char **argv)
     p.monitor.pace = arg.once ? 0 : PING_MONITOR_PACE;
     r = arg.report ? open_report(&p, &e) : 0;
     if (r == 0)
+        r = open_server(&p, &e);
+    if (r == 0)
         r = read_members(&p, &e);
     if (r == 0)
         r = ping_monitor_open(&p.monitor, p.interface, arg.once ? ONCE_PERIOD : arg.period,
@@ -536,12 +718,17 @@ int cmd_probe(int argc, char **argv)
     if (r == 0)
         r = drop_privileges(&e);
     if (r == 0)
+        r = open_edge_parts(&p, &e);
+    if (r == 0)
         r = write_metrics(&p, &e);
     if (r != 0)
         status = cmd_fail(usage.command, "%s", err_text(&e));
     else
         status = arg.once ? watch_once(&p) : keep_watching(&p);
+    close_server(&p);
     p.link = probe_link_free(p.link);
+    p.edge_parts = cluster_writer_free(p.edge_parts);
+    json_decref(p.asked_for);
     probe_report_deinit(&p.report);
     underlay_monitor_close(&p.underlay);
     ping_monitor_close(&p.monitor);

@@ -9,6 +9,7 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
 
     pair        one peer: TCP of one and four streams each way, small packets, round trips, CPU,
                 memory; --steps for some of these
+    before      the data plane beside that of the program in $WEFT_BEFORE, in pairs: to a hundredth
     peers       1, 10, 1,000 and 60,000 peers: handshakes, memory, data of one and of 1,000 of them
     handshakes  handshakes answered each second by one core, alone and beside data at full rate
     paths       TCP and round trips by each kind of path beside the bare line, through 100 Mbit/s
@@ -23,8 +24,12 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     scale       a hub with a fleet of --nodes machines that join, watch and report: joins, memory,
                 rest, and how soon the last of them is told of a change; with $WEFT_BEFORE
                 beside the hub of that program
+    preflight   weft preflight over sixteen nodes, and over two
+    page        the hub's page with 200 nodes in headless Chromium: bytes, first paint, updates
     reconcile   an agent's pass over 1,000 peers: the first, one without news, one with a change,
                 and what each of them writes
+    scrape      an agent's answer to Prometheus with 1,000 peers, beside one of one peer and a node
+                exporter's: time and bytes
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
 
 Tables go to standard output, and everything as JSON to --out. A part that fails says why, the
@@ -39,6 +44,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import traceback
@@ -47,16 +53,20 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE / "swarm"), str(HERE / "plan")]
 
-import handshakes  # noqa: E402 - the path is set above
+import before  # noqa: E402 - the path is set above
+import handshakes  # noqa: E402
 import hierarchical  # noqa: E402
+import page  # noqa: E402
 import pair  # noqa: E402
 import paths  # noqa: E402
 import plan  # noqa: E402
+import preflight  # noqa: E402
 import qos  # noqa: E402
+import scrape  # noqa: E402
 import swarm  # noqa: E402
 from lab import unavailable  # noqa: E402
 from report import ratios, table  # noqa: E402
-from tunnel import REFERENCE, ROOT, UNDERLAYS  # noqa: E402
+from tunnel import BEFORE, PROGRAMS, REFERENCE, ROOT, UNDERLAYS  # noqa: E402
 
 BUILT = ROOT / "build/test/bench"
 
@@ -70,6 +80,11 @@ def _module(path: Path):
 
 def part_pair(args) -> dict:
     return {underlay: pair.measure(underlay, args.rounds, args.seconds, args.steps)
+            for underlay in args.underlay}
+
+
+def part_before(args) -> dict:
+    return {underlay: before.measure(underlay, args.rounds, args.seconds)
             for underlay in args.underlay}
 
 
@@ -134,14 +149,38 @@ def part_reconcile(args) -> dict:
     return {"1,000 peers": _module(HERE / "reconcile/reconcile.py").measure(1000, args.rounds)}
 
 
-PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
+def part_preflight(args) -> dict:
+    return {"preflight": preflight.measure(args.rounds)}
+
+
+def part_page(args) -> dict:
+    return {"page": page.measure(args.rounds)}
+
+
+def part_scrape(_args) -> dict:
+    """And of names as long as they may be, with all that is measured, as the unit test makes it."""
+    said = subprocess.run([ROOT / "build/src/test-agent-node-metrics"], capture_output=True,
+                          text=True, check=True).stdout
+    peers, ms, size = re.search(
+        r"a scrape of (\d+) peers: ([\d.]+) ms, (\d+) bytes", said).groups()
+    return {"scrape": scrape.measure(),
+            f"{peers} peers, the most": {"weft": {"madeInMs": float(ms), "KiB": int(size) / 1024}}}
+
+
+PARTS = {"pair": part_pair, "before": part_before, "peers": part_peers,
+         "handshakes": part_handshakes,
          "paths": part_paths, "qos": part_qos, "plan": part_plan,
          "hierarchical": part_hierarchical, "relay": part_relay,
          "ciphers": part_ciphers, "store": part_store, "scale": part_scale,
-         "reconcile": part_reconcile, "neighbour": part_neighbour}
+         "preflight": part_preflight, "page": part_page, "reconcile": part_reconcile,
+         "scrape": part_scrape, "neighbour": part_neighbour}
+# What there is to measure without a program to compare with.
+USUAL = [name for name in PARTS if name != "before" or BEFORE in PROGRAMS]
 # What the tables of a part that has no wireguard-go are divided by.
 REFERENCES = {"plan": "measured", "hierarchical": hierarchical.REFERENCE, "paths": paths.REFERENCE,
-              "qos": qos.REFERENCE, "hub": "wireguard-go hub",
+              "qos": qos.REFERENCE, "hub": "wireguard-go hub", "before": BEFORE,
+              "preflight": preflight.REFERENCE, "page": page.REFERENCE,
+              "scrape": scrape.REFERENCE,
               "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",
               "scale": "before" if os.environ.get("WEFT_BEFORE") else "weft",
@@ -156,7 +195,7 @@ def machine() -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=USUAL)
     parser.add_argument("--underlay", nargs="+", choices=UNDERLAYS, default=["veth", "nic"])
     parser.add_argument("--steps", nargs="+", choices=pair.STEPS, default=list(pair.STEPS))
     parser.add_argument("--peers", nargs="+", type=int, default=[1, 10, 1000, 60000])

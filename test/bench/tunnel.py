@@ -20,15 +20,16 @@ from lab import Daemon, Host, Lab, wait_for
 ROOT = Path(__file__).resolve().parents[2]
 WEFT = Path(os.environ.get("WEFT", ROOT / "build/weft")).resolve()
 REFERENCE = "wireguard-go"
-# The program of each implementation, started as wireguard-go is. $WEFT_BASE is another build of
+# The program of each implementation, started as wireguard-go is. $WEFT_BEFORE is another build of
 # weft to compare with.
 PROGRAMS = {
     REFERENCE: [os.environ.get("WIREGUARD_GO", "wireguard-go")],
     "weft": [WEFT, "wg"],
     "weft-aes": [WEFT, "wg", "--cipher", "aes256gcm"],
 }
-if "WEFT_BASE" in os.environ:
-    PROGRAMS["weft-base"] = [Path(os.environ["WEFT_BASE"]).resolve(), "wg"]
+BEFORE = "before"
+if "WEFT_BEFORE" in os.environ:
+    PROGRAMS[BEFORE] = [Path(os.environ["WEFT_BEFORE"]).resolve(), "wg"]
 TOPOLOGY = """
 # a ---- wire ---- b
 switch wire 10.9.0.0/24

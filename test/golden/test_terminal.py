@@ -41,6 +41,8 @@ ANSWERS = {
         {"name": EVIL, "nodes": ["a", "b"], "state": EVIL, "why": EVIL,
          "status": {"agent/a": {"path": EVIL, "handshakeAgeSeconds": 1},
                     "probe/a": {"tunnel": EVIL, "underlay": EVIL}}}]},
+    "/v1/networks/default/findings": {"findings": [
+        {"severity": EVIL, "code": EVIL, "subject": EVIL, "text": EVIL, "fix": EVIL}]},
     "/v1/networks/default/events": {"events": [
         {"time": 1, "kind": EVIL, "object": EVIL, "text": EVIL, "reason": EVIL, "count": 1}]},
     "/v1/audit": {"entries": [
@@ -63,6 +65,7 @@ ANSWERS = {
                                              "why": EVIL, "kind": EVIL}], "why": EVIL},
 }
 HUB = ["nodes", "network ls", "token ls --all", "admin ls", "jobs", "get edges", "get events",
+       "get findings",
        "audit", "cost", "hub move"]
 AGENT = ["status", "paths a", "islands", "leave", "env"]
 

@@ -7,6 +7,8 @@ would.
 from __future__ import annotations
 
 import json
+import re
+import time
 
 import pytest
 
@@ -180,6 +182,37 @@ def test_an_edge_that_was_never_applied(hub, lab):
     join(hub, lab, "c", "a")
     assert {e["name"] for e in hub.admin("GET", EDGES)[1]["edges"] if e["trouble"]} == {
         "a--c", "b--c"}
+
+
+def test_idle_edges(hub, members):
+    """Each pair has a line: its state, since when, both directions, and why."""
+    a, b = members["a"], members["b"]
+    assert hub.admin("GET", EDGES)[1]["edges"] == []
+    answer = hub.admin("GET", EDGES + "?idle=1")[1]
+    [row] = answer["edges"]
+    assert (row["name"], row["state"], row["trouble"]) == ("a--b", "idle", False)
+    assert "since" not in row and answer["counts"] == {"idle": 1} and answer["leftOut"] == 0
+    idle = r"^a--b +idle +- +- +- +- +- +- +- +- +the two have not spoken to each other yet$"
+    for words in (("get", "edges"), ("edge", "ls")):
+        assert re.search(idle, hub.run(*words).out, re.M)
+    lost = {"lost": 96, "packets": 4800, "seconds": 60, "periods": 6}
+    said = {"path": "relay", "handshakeAgeSeconds": 3}
+    assert report(a, edges={"b": said | {"why": "its NAT maps by destination",
+                                         "lossIn": lost | {"lost": 0}}})[0] == 204
+    assert report(b, edges={"a": said | {"lossIn": lost}})[0] == 204
+    row = edge(hub)
+    assert abs(row["since"] - time.time()) < 60 and row["forSeconds"] < 60
+    assert row["why"] == "a: its NAT maps by destination"
+    out = hub.run("get", "edges").out
+    assert re.search(r"^a--b +relay +\d+ s +relay, \d+ s +relay, \d+ s +- +- +2\.0 % +0\.0 % +- +"
+                     r"a: its NAT maps by destination$", out, re.M), out
+    shown = hub.run("top", "--once").out
+    assert re.search(r"^a--b +relay +- +2\.0 % +0 % +- +- +\d+ s +a: its NAT", shown, re.M), shown
+    rtt = {"p50Ms": 20.54, "p99Ms": 31, "jitterMs": 0.5, "samples": 90}
+    for usual, words in (({}, "20.5 ms"), ({"usualMs": 19.8}, "20.5 ms, usually 19.8")):
+        assert report(b, edges={"a": said | {"path": "direct", "rtt": rtt | usual}})[0] == 204
+        assert re.search(rf"^a--b .* % +{re.escape(words)}  +a: its NAT maps by destination$",
+                         hub.run("get", "edges").out, re.M)
 
 
 def test_probes(hub, members):

@@ -1,6 +1,6 @@
 """A fault for each alert of deploy/monitoring, in figures, for promtool.
 
-A cluster of three hubs, two nodes and a budget is healthy from minute 0 to 29, has the fault from
+A cluster of three hubs, some nodes and a budget is healthy from minute 0 to 29, has the fault from
 30 to 69, and is healthy again until 120. What is healthy is just below the bound of its alert, and
 what is faulty just above it.
 """
@@ -17,6 +17,8 @@ HUBS = [TARGET | {"instance": f"{name}:8443", "job": "weft-hub"}
         for name in ("hub", "hub-2", "hub-3")]
 HUB, *OTHER_HUBS = HUBS  # the one that has the faults of a single hub, and those that have none
 NODE = TARGET | {"instance": "gpu-1:9100", "job": "weft-node"}
+AGENT = TARGET | {"instance": "gpu-1", "job": "weft-agent", "node": "gpu-1", "network": "default"}
+PROBE = TARGET | {"instance": "10.42.0.2:9587", "job": "weft-probe"}
 NETWORK = {"cluster": "east", "network": "default"}
 FILE = {"file": "/var/lib/prometheus/node-exporter/weft-probe.prom"}
 
@@ -47,6 +49,8 @@ def counter(faulty: float, healthy: float = 0) -> str:
 SELDOM = counter(0.05)
 # Not scraped during the fault: "_" is no value.
 ABSENT = f"1x{FAULT_AT - 1} _x{MENDED_AT - FAULT_AT} 1x{END - MENDED_AT}"
+# Only during the fault, and gone at once behind it.
+PRESENT = f"_x{FAULT_AT} 1x{MENDED_AT - FAULT_AT - 1} stale"
 # When a file was written: a minute ago, and during the fault never again.
 STUCK = (f"-60+60x{FAULT_AT - 1} {60 * (FAULT_AT - 1)}x{MENDED_AT - FAULT_AT - 1} "
          f"{60 * (MENDED_AT - 1)}+60x{END - MENDED_AT}")
@@ -58,6 +62,10 @@ def hub(name: str, **labels: str) -> str:
 
 def node(name: str, **labels: str) -> str:
     return series(name, **NODE, **labels)
+
+
+def agent(name: str, **labels: str) -> str:
+    return series(name, **AGENT, **labels)
 
 
 def of_all_hubs(name: str, values: Iterable[object], **labels: str) -> dict[str, str]:
@@ -72,17 +80,20 @@ BUDGET = {"network": "default", "exported_job": "llama"}
 HEALTHY: Mapping[str, str] = {
     **of_all_hubs("up", [1, 1, 1]),
     node("up"): steady(1),
+    agent("up"): steady(1),
+    series("up", **PROBE): steady(1),
     # The third hub has not heard yet of who came last. Each agent listens to one of them.
     **of_all_hubs("weft_agents", [2, 2, 1], network="default"),
     **of_all_hubs("weft_agents", [1, 1, 1], network="lab"),
     **of_all_hubs("weft_watches", [1, 1, 1]),
-    **of_all_hubs("weft_agents_silent", [0, 0, 0], network="default"),
-    **of_all_hubs("weft_agents_failing", [0, 0, 0], network="default"),
-    **of_all_hubs("weft_agents_never_applied", [0, 0, 0], network="default"),
     **of_all_hubs("weft_path_alarms", [0, 0, 0], network="default"),
-    **of_all_hubs("weft_edge_ends_fallen", [0, 0, 0], network="default"),
-    **of_all_hubs("weft_edge_ends_failing", [0, 0, 0], network="default"),
-    **of_all_hubs("weft_edge_ends_unreached", [0, 0, 0], network="default"),
+    # Of several hubs each counts all of a network.
+    **of_all_hubs("weft_findings", [600, 600, 500], network="default", code="WEFT-PATH-003",
+                  severity="warning"),
+    **of_all_hubs("weft_findings", [400, 400, 400], network="default", code="WEFT-NODE-001",
+                  severity="critical"),
+    **of_all_hubs("weft_findings", [900, 900, 900], network="default", code="WEFT-COST-001",
+                  severity="note"),
     **of_all_hubs("weft_streams", [0, 0, 0]),
     **of_all_hubs("weft_kubernetes_leading", [1, 0, 0]),
     **of_all_hubs("weft_budget_share", [0.79, 0.5, 0.5], **BUDGET),
@@ -107,6 +118,21 @@ HEALTHY: Mapping[str, str] = {
     node("weft_agent_passes_failing"): steady(2),
     node("weft_agent_foreign_peers_removed_total"): steady(3),
     node("node_textfile_mtime_seconds", **FILE): f"-60+60x{END}",
+    agent("weft_agent_hub_reachable"): steady(1),
+    # A pair that is idle, one whose next handshake is due, and one that has just been sent to.
+    agent("weft_agent_peer_handshake_age_seconds", peer="gpu-3"): steady(9000),
+    agent("weft_agent_peer_unanswered_seconds", peer="gpu-3"): steady(0),
+    agent("weft_agent_peer_handshake_age_seconds", peer="gpu-2"): steady(180),
+    agent("weft_agent_peer_unanswered_seconds", peer="gpu-2"): steady(40),
+    agent("weft_agent_peer_handshake_age_seconds", peer="gpu-4"): steady(9000),
+    agent("weft_agent_peer_unanswered_seconds", peer="gpu-4"): steady(30),
+    # All passes take less than a second; of those that fail the time says nothing.
+    agent("weft_agent_pass_seconds_bucket", le="1", result="changed"): counter(10, healthy=10),
+    agent("weft_agent_pass_seconds_bucket", le="5", result="changed"): counter(10, healthy=10),
+    agent("weft_agent_pass_seconds_bucket", le="+Inf", result="changed"): counter(10, healthy=10),
+    agent("weft_agent_pass_seconds_bucket", le="1", result="failed"): counter(0),
+    agent("weft_agent_pass_seconds_bucket", le="5", result="failed"): counter(0),
+    agent("weft_agent_pass_seconds_bucket", le="+Inf", result="failed"): counter(10, healthy=10),
 }
 
 
@@ -200,22 +226,8 @@ FAULTS: Mapping[str, Fault] = {
         1, ("WeftBudgetNear", "warning"), ("WeftBudgetSpent", "critical")),
     "an agent has ended": of_cluster(
         "weft_watches", gauge(1, 0), "WeftNodesAway", "network"),
-    "an agent says nothing": of_network(
-        "weft_agents_silent", "WeftAgentSilent", "warning"),
-    "an agent cannot apply": of_network(
-        "weft_agents_failing", "WeftAgentFails", "warning"),
-    "an agent has never come": of_network(
-        "weft_agents_never_applied", "WeftAgentNeverApplied", "warning"),
     "a pair that has to be direct is not": of_network(
         "weft_path_alarms", "WeftPathAlarm", "critical"),
-    "a pair falls": of_network(
-        "weft_edge_ends_fallen", "WeftEdgesFell", "warning"),
-    "an edge is not applied": of_network(
-        "weft_edge_ends_failing", "WeftEdgesNotApplied", "warning"),
-    "a probe gets no answer, as the hub has it": of_network(
-        "weft_edge_ends_unreached", "WeftEdgesUnreached", "critical"),
-    "a node's UDP is blocked": of_cluster(
-        "weft_streams", gauge(0, 1), "WeftUdpBlocked", "network"),
     # All pings are lost then, and one alert of that is enough.
     "a member does not answer": of_node(
         {node("weft_probe_reached", **PEER): gauge(1, 0),
@@ -226,14 +238,56 @@ FAULTS: Mapping[str, Fault] = {
         "WeftPingsLost", is_exact=False, **PEER),
     "a node cannot make its interface": of_node(
         {node("weft_agent_passes_failing"): gauge(2, 3)}, "WeftInterfaceFails"),
-    "somebody adds peers": of_node(
-        {node("weft_agent_foreign_peers_removed_total"): SELDOM}, "WeftForeignPeers",
-        is_exact=False),
     "a probe has ended": of_node(
         {node("node_textfile_mtime_seconds", **FILE): STUCK}, "WeftNodeMetricsStale",
         is_exact=False, **FILE),
     "a node exporter has ended": of_node({node("up"): gauge(1, 0)}, "WeftNodeMetricsAway"),
+    "an agent does not answer Prometheus": Fault(
+        {agent("up"): gauge(1, 0)},
+        [alert("WeftAgentAway", **AGENT, severity="warning", scope="node")]),
+    "a probe does not answer Prometheus": Fault(
+        {series("up", **PROBE): gauge(1, 0)},
+        [alert("WeftProbeAway", **PROBE, severity="warning", scope="node")]),
+    "a node does not hear its hub": Fault(
+        {agent("weft_agent_hub_reachable"): gauge(1, 0)},
+        [alert("WeftHubUnreached", **AGENT, severity="warning", scope="node")]),
+    "a handshake is too old, and what is sent is not answered": Fault(
+        {agent("weft_agent_peer_handshake_age_seconds", peer="gpu-2"): gauge(180, 181)},
+        [alert("WeftHandshakeStale", **{**AGENT, "node": "gpu-2"}, peer="gpu-2",
+               severity="warning", scope="node")]),
+    "passes take long": Fault(
+        {agent("weft_agent_pass_seconds_bucket", le="1", result="changed"): counter(
+            0, healthy=10)},
+        [alert("WeftApplySlow", **TARGET, instance="gpu-1", severity="warning", scope="node")],
+        is_exact=False),
+    "a hub finds more than it can tell one by one": Fault(
+        {series("weft_findings", **one, network="default", code="WEFT-PATH-003",
+                severity="warning"): gauge(600, known)
+         for one, known in zip(HUBS, (600, 601, 500), strict=True)},
+        [alert("WeftFindingsLeftOut", **NETWORK, severity="warning", scope="network")]),
 }
+# How a finding's subject is written, by the scope of its alert.
+SUBJECTS = {"hub": "hub", "network": "gpu-1--gpu-2", "jobs": "llama"}
+
+
+def of_finding(name: str, rule: Mapping) -> Fault:
+    """Two of three hubs find it, and tell it at the same time; a hub's own is told by that hub."""
+    had = rule["labels"]
+    is_of_hub = had["scope"] == "hub"
+    subject = "gpu-2" if "node" in had else SUBJECTS[had["scope"]]
+    found = {"network": "default", "code": had["code"], "severity": had["severity"],
+             "subject": subject}
+    labels = {**had, "subject": subject, "cluster": "east",
+              **({"instance": HUB["instance"]} if is_of_hub else {"network": "default"}),
+              **({"node": subject} if "node" in had else {})}
+    return Fault({series("weft_finding", **one, **found): PRESENT
+                  for one in (HUBS[:1] if is_of_hub else HUBS[:2])}, [alert(name, **labels)])
+
+
+def faults(alerts: Mapping[str, Mapping]) -> Mapping[str, Fault]:
+    """All of them; those by which findings are told are made of their rules."""
+    return {**FAULTS, **{f"found: {name}": of_finding(name, rule)
+                         for name, rule in alerts.items() if "code" in rule["labels"]}}
 
 
 def minutes(duration: str) -> int:
@@ -251,7 +305,7 @@ def firing(at: int, fires: list[Mapping[str, str]]) -> dict:
 def tests(alerts: Mapping[str, Mapping]) -> list[dict]:
     """promtool's tests of all faults; `alerts` are the rules by their names."""
     made = []
-    for name, fault in FAULTS.items():
+    for name, fault in faults(alerts).items():
         looks = [firing(FAULT_AT - 1, []), firing(MENDED_AT - 1, fault.fires), firing(END - 1, [])]
         if fault.is_exact:
             wait = max(minutes(alerts[one["alertname"]]["for"]) for one in fault.fires)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ DASHBOARD = json.loads((FOLDER / "grafana/weft.json").read_text(encoding="utf-8"
 SCHEMA_VERSION = 38  # of Grafana 10
 COLUMNS = 24
 METRIC = re.compile(r"^\| `(\w+)` \| (\w+) \| [^|]+ \| (.*?) \| .*? \|$", re.MULTILINE)
-# What Prometheus and its node exporter have by themselves, with the labels of their own.
+# What is not in the page: Prometheus' own and its node exporter's, with the labels of their own.
 FOREIGN = {"up": set(), "ALERTS": {"alertname", "alertstate"},
            "node_textfile_mtime_seconds": {"file"}}
 # Labels of a target. A metric's own "job" is called otherwise beside the target's.
@@ -100,7 +101,8 @@ def test_alertmanager_takes_its_file() -> None:
 @promtool
 def test_each_alert_fires_by_its_fault_and_by_no_other(tmp_path: Path) -> None:
     """Silent before it, not before its "for" is over, with its labels, and silent behind it."""
-    tried = {one["alertname"] for fault in monitoring_cases.FAULTS.values() for one in fault.fires}
+    tried = {one["alertname"] for fault in monitoring_cases.faults(ALERTS).values()
+             for one in fault.fires}
     assert tried == set(ALERTS)
     file = tmp_path / "tests.yml"
     file.write_text(yaml.safe_dump({
@@ -112,7 +114,7 @@ def test_each_alert_fires_by_its_fault_and_by_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ALERTS)
 def test_who_is_woken_knows_what_to_do(name: str) -> None:
     alert = ALERTS[name]
-    assert set(alert["labels"]) == {"severity", "scope"}
+    assert set(alert["labels"]) - {"node", "code"} == {"severity", "scope"}
     assert alert["labels"]["severity"] in ("critical", "warning")
     assert set(alert["annotations"]) == {"summary", "description", "runbook"}
     page, _, anchor = alert["annotations"]["runbook"].partition("#")
@@ -136,6 +138,23 @@ def test_the_operators_rule_has_them_all() -> None:
     kept = FOLDER / "kubernetes/prometheus-rule.yaml"
     assert kept.read_text(encoding="utf-8") == made, "run `make docs`"
     assert [r for g in yaml.safe_load(made)["spec"]["groups"] for r in g["rules"]] == rules()
+
+
+def test_each_finding_has_its_alert() -> None:
+    """Those of docs/HEALTH.md that somebody has to act on, each in findings.yml or elsewhere."""
+    made = run(ROOT / "tools/gen-finding-rules", ROOT)
+    assert (FOLDER / "rules/findings.yml").read_text(encoding="utf-8") == made, "run `make docs`"
+    told = dict(re.findall(r"^### (WEFT-[A-Z0-9]+-\d+): .*\n\nSeverity: (\w+)\.",
+                           (DOCS / "HEALTH.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert told
+    own = {rule["labels"]["code"]: rule["labels"]["severity"] for rule in ALERTS.values()
+           if "code" in rule["labels"]}
+    tool = runpy.run_path(str(ROOT / "tools/gen-finding-rules"))
+    elsewhere, at_nodes = tool["ELSEWHERE"], tool["AT_NODES"]
+    assert set(elsewhere.values()) <= set(ALERTS) and at_nodes <= set(told)
+    wanted = {code: severity for code, severity in told.items() if severity != "note"}
+    assert own == {code: severity for code, severity in wanted.items()
+                   if code not in elsewhere and code not in at_nodes}
 
 
 # ---- names
@@ -278,13 +297,15 @@ def test_files_name_files_that_are_there() -> None:
 
 
 def test_monitors_give_the_jobs_of_the_rules() -> None:
-    """prometheus.yml and the PodMonitors name the same two jobs, and the rules no other."""
+    """The rules go by the jobs of prometheus.yml, and the PodMonitors make them of pods."""
     config = yaml.safe_load((FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}
     monitors = {one["metadata"]["name"]: one["spec"] for one in yaml.safe_load_all(
         (FOLDER / "kubernetes/pod-monitors.yaml").read_text(encoding="utf-8"))}
     named = {job for _, expr in exprs() for job in re.findall(r'\bjob="([^"]+)"', expr)}
-    assert set(jobs) == set(monitors) == named
+    assert set(jobs) == named
+    # Pods write nothing for a node exporter.
+    assert set(monitors) == named - {"weft-node"}
     for name, monitor in monitors.items():
         [endpoint] = monitor["podMetricsEndpoints"]
         assert {"targetLabel": "job", "replacement": name} in endpoint["relabelings"]
@@ -292,6 +313,12 @@ def test_monitors_give_the_jobs_of_the_rules() -> None:
         assert endpoint.get("path") == jobs[name].get("metrics_path")
     assert monitors["weft-hub"]["podMetricsEndpoints"][0]["tlsConfig"]["serverName"] == \
         jobs["weft-hub"]["tls_config"]["server_name"]
+    # What finds the agents asks the hub as what asks it for its own figures.
+    [found] = jobs["weft-agent"]["http_sd_configs"]
+    assert found["tls_config"] == jobs["weft-hub"]["tls_config"]
+    assert found["authorization"] == jobs["weft-hub"]["authorization"] | {"type": "Bearer"}
+    assert {"source_labels": ["node"], "target_label": "instance"} in \
+        jobs["weft-agent"]["relabel_configs"]
 
 
 def kustomized(folder: Path) -> list[dict]:
@@ -309,19 +336,30 @@ def test_kustomize_makes_them(tmp_path: Path) -> None:
     deploy = tmp_path / "deploy"
     shutil.copytree(ROOT / "deploy", deploy)
     kinds = sorted(one["kind"] for one in kustomized(deploy / "monitoring"))
-    assert kinds == ["ConfigMap", "PodMonitor", "PodMonitor", "PrometheusRule"]
+    assert kinds == ["ConfigMap", "PodMonitor", "PodMonitor", "PodMonitor", "PrometheusRule"]
     overlay = deploy / "kubernetes/overlays/one-hub"
     line = re.search(r"components: \[.*\]", (
-        FOLDER / "kubernetes/probe/kustomization.yaml").read_text(encoding="utf-8"))[0]
+        FOLDER / "kubernetes/ports/kustomization.yaml").read_text(encoding="utf-8"))[0]
     with (overlay / "kustomization.yaml").open("a", encoding="utf-8") as file:
         file.write(line + "\n")
     made = {(one["kind"], one["metadata"]["name"]): one for one in kustomized(overlay)}
-    pod = made["DaemonSet", "weft-probe"]["spec"]["template"]["spec"]
-    probe, exporter = pod["containers"]
-    [written] = [word for word in probe["args"] if word.endswith(".prom")]
-    assert f"--collector.textfile.directory={Path(written).parent}" in exporter["args"]
-    assert exporter["ports"][0]["name"] == "metrics"
-    assert ("NetworkPolicy", "weft-probe-metrics") in made
+    [rule] = made["NetworkPolicy", "weft-metrics"]["spec"]["ingress"]
+    ports = []
+    for name in ("weft-agent", "weft-probe"):
+        [container] = made["DaemonSet", name]["spec"]["template"]["spec"]["containers"]
+        assert container["args"][-2:] == ["--metrics", "$(HOST_IP)"]
+        assert container["env"][0]["name"] == "HOST_IP"
+        [port] = container["ports"]
+        assert port["name"] == "metrics"
+        ports.append(port["containerPort"])
+    assert ports == [one["port"] for one in rule["ports"]] == default_ports()
+
+
+def default_ports() -> list[int]:
+    """Those of --metrics ADDRESS without a port: the agent's and the probe's."""
+    header = (ROOT / "src/control/agent/node_metrics.h").read_text(encoding="utf-8")
+    return [int(found) for found in re.findall(
+        r"#define METRICS_PORT_(?:AGENT|PROBE) (\d+)", header)]
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"),

@@ -130,8 +130,15 @@ class Cluster:
 
     def post(self, path: str, body: dict, token: str) -> dict:
         """One request of whoever has that token, without kubectl."""
+        return self._send("POST", path, body, token, "application/json")
+
+    def patch(self, path: str, body: dict) -> dict:
+        """A Server-Side Apply of the administrator's, without kubectl."""
+        return self._send("PATCH", path, body, "admintoken", "application/apply-patch+yaml")
+
+    def _send(self, method: str, path: str, body: dict, token: str, kind: str) -> dict:
         asked = urllib.request.Request(self.url + path, json.dumps(body).encode(), {
-            "Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+            "Authorization": f"Bearer {token}", "Content-Type": kind}, method=method)
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
         with urllib.request.urlopen(asked, timeout=30, context=trust) as answer:

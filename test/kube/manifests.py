@@ -17,6 +17,7 @@ from .cluster import ROOT
 FOLDER = ROOT / "deploy/kubernetes"
 OVERLAYS = sorted(path.name for path in (FOLDER / "overlays").iterdir())
 UNDERSTOOD = {"apiVersion", "kind", "resources", "namespace", "images", "patches"}
+IN_COMPONENTS = {"apiVersion", "kind", "resources", "patches"}
 CLUSTER_SCOPED = {"Namespace"}
 
 
@@ -31,9 +32,23 @@ def pod_of(item: dict) -> dict | None:
     return item["spec"] if item["kind"] == "Pod" else None
 
 
-def resolve(name: str) -> list[dict]:
-    """What `kubectl kustomize deploy/kubernetes/NAME` prints; order does not matter."""
-    return _resolve(FOLDER / name)
+def resolve(name: str, *components: str) -> list[dict]:
+    """What `kubectl kustomize deploy/kubernetes/NAME` prints, with these components in its file;
+    order does not matter."""
+    items = _resolve(FOLDER / name)
+    for component in components:
+        _add_component(items, FOLDER / "components" / component)
+    return items
+
+
+def _add_component(items: list[dict], folder: Path) -> None:
+    wish = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    assert wish.keys() <= IN_COMPONENTS, wish.keys() - IN_COMPONENTS
+    for entry in wish["resources"]:
+        for item in load(folder / entry):
+            _set_namespace(item, "weft")
+            items.append(item)
+    _patch_all(items, wish, folder)
 
 
 def _resolve(folder: Path) -> list[dict]:
@@ -45,12 +60,7 @@ def _resolve(folder: Path) -> list[dict]:
         items += _resolve(path) if path.is_dir() else load(path)
     for item in items:
         _set_namespace(item, wish["namespace"])
-    for patch in wish.get("patches", []):
-        found = [item for item in items
-                 if identity(item) == (patch["target"]["kind"], patch["target"]["name"])]
-        assert len(found) == 1, patch
-        for operation in yaml.safe_load((folder / patch["path"]).read_text()):
-            _patch(found[0], operation)
+    _patch_all(items, wish, folder)
     for image in wish.get("images", []):
         for item in items:
             for container in (pod_of(item) or {}).get("containers", []):
@@ -71,6 +81,15 @@ def _set_namespace(item: dict, namespace: str) -> None:
     for subject in item.get("subjects", []):
         if subject["kind"] == "ServiceAccount":
             subject["namespace"] = namespace
+
+
+def _patch_all(items: list[dict], wish: dict, folder: Path) -> None:
+    for patch in wish.get("patches", []):
+        found = [item for item in items
+                 if identity(item) == (patch["target"]["kind"], patch["target"]["name"])]
+        assert len(found) == 1, patch
+        for operation in yaml.safe_load((folder / patch["path"]).read_text()):
+            _patch(found[0], operation)
 
 
 def _patch(item: dict, operation: dict) -> None:

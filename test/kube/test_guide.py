@@ -46,6 +46,12 @@ ELSEWHERE = [
      r'"hub", "up"'),
     (r"kubectl apply -f deploy/kubernetes/crds\.yaml", "test/kube/cluster.py",
      r'"apply", "--validate=false", "-f", CRDS'),
+    (r"kubectl apply -f deploy/kubernetes/edge-policy\.yaml", "test/kube/test_writers.py",
+     r'load\(FOLDER / "edge-policy.yaml"\)'),
+    (r"weft agent --edges-to 'kubernetes:\?.*'", "test/kube/test_writers.py",
+     r'"--edges-to", url\('),
+    (r"kubectl wait --for=condition=Stale=false .*", "test/kube/test_writers.py",
+     r'"wait", "--for=condition=Stale=false"'),
 ]
 # Named in a sentence, without what they would need to be run.
 MENTIONED = re.compile(r"kubectl( logs| apply -k| delete -k| apply --dry-run=server)?|"

@@ -165,6 +165,23 @@ def test_roles(items: list[dict], overlay: str) -> None:
         assert account["automountServiceAccountToken"] is False
 
 
+@pytest.mark.parametrize("overlay", ["several-hubs", "agents-from-cluster"])
+def test_writers_of_their_own_parts(overlay: str) -> None:
+    """Each has a token, an argument, and the right to write into the status of edges, no more."""
+    items = resolve(f"overlays/{overlay}", "edge-writers")
+    rules = {item["metadata"]["name"]: item["rules"] for item in items if item["kind"] == "Role"}
+    for name in ("agent", "probe"):
+        pod = pod_of(pods(items)[name])
+        assert pod["automountServiceAccountToken"] is True
+        assert pod["containers"][0]["args"][-2:] == ["--edges-to", "kubernetes:"]
+        assert rules[f"weft-{name}-edges"] == [{
+            "apiGroups": ["weft.dev"], "resources": ["meshedges/status"], "verbs": ["patch"]}]
+        binding = of_kind(items, "RoleBinding")[f"weft-{name}-edges"]
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": f"weft-{name}", "namespace": "weft"}]
+        assert binding["roleRef"]["name"] == f"weft-{name}-edges"
+
+
 def test_several_hubs() -> None:
     """Each on a host of its own, and they do not all end at once."""
     items = resolve("overlays/several-hubs")
@@ -202,6 +219,18 @@ def test_kustomize_makes_the_same(items: list[dict], overlay: str) -> None:
     assert made == {identity(item): item for item in items}
 
 
+def test_kustomize_makes_the_same_of_components(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    overlay = tmp_path / "kubernetes/overlays/several-hubs"
+    with (overlay / "kustomization.yaml").open("a") as file:
+        file.write("components: [../../components/edge-writers]\n")
+    text = subprocess.run([*kustomize(), overlay], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    made = {identity(item): item for item in yaml.safe_load_all(text)}
+    items = resolve("overlays/several-hubs", "edge-writers")
+    assert made == {identity(item): item for item in items}
+
+
 def charts() -> Path:
     program = Path(subprocess.run([TOOL, "where"], check=True, text=True,
                                   stdout=subprocess.PIPE).stdout.strip()) / "bin/chart-render"
@@ -218,7 +247,8 @@ VALUES = {"one-hub": {}, "pod-cidrs": {"agent": {"masquerade": False}},
 REFUSED = [{"hub": {"replicas": 2}}, {"hub": {"store": "etcd"}}, {"agent": {"from": "cluster"}},
            {"agent": {"engine": "fast"}}, {"agent": {"masquerade": "no"}},
            {"image": {"tag": "a b"}}, {"hub": {"storage": "1G"}},
-           {"probe": {"period": "often"}}, {"relay": {}}]
+           {"probe": {"period": "often"}}, {"relay": {}}, {"edges": {"writers": "nodes"}},
+           {"hub": {"store": "cluster"}, "edges": {"writers": "people"}}]
 
 
 def values_with(changes: dict) -> dict:
@@ -256,7 +286,8 @@ OTHERS = {
              "probe.period": ("77s", "'77s'")},
     "cluster": {"hub.store": ("cluster", "kubernetes:"), "hub.replicas": (5, "'replicas': 5"),
                 "hub.domain": ("hubs.test", "hubs.test"),
-                "agent.from": ("cluster", "'--from', 'kubernetes:'")},
+                "agent.from": ("cluster", "'--from', 'kubernetes:'"),
+                "edges.writers": ("nodes", "'--edges-to', 'kubernetes:'")},
 }
 
 
@@ -293,6 +324,15 @@ def test_the_chart_makes_the_same(items: list[dict], overlay: str, tmp_path: Pat
     for item in made:
         item["metadata"]["namespace"] = "weft"
     assert len(made) == len(items) - 1
+    assert {identity(item): item for item in made} == \
+        {identity(item): item for item in items if item["kind"] != "Namespace"}
+
+
+def test_the_chart_makes_the_same_writers(tmp_path: Path) -> None:
+    made = render(tmp_path, VALUES["agents-from-cluster"] | {"edges": {"writers": "nodes"}})
+    for item in made:
+        item["metadata"]["namespace"] = "weft"
+    items = resolve("overlays/agents-from-cluster", "edge-writers")
     assert {identity(item): item for item in made} == \
         {identity(item): item for item in items if item["kind"] != "Namespace"}
 

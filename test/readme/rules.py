@@ -111,6 +111,24 @@ def status(stage: Stage, text: str) -> None:
     assert re.search(r"^gpu-3 ", said, re.M), said
 
 
+@rule(r"weft doctor", on="node")
+def doctor(stage: Stage, text: str) -> None:
+    """Whether notes are found is for the machine that the test runs on to decide."""
+    assert stage.type("gpu-1", text).out.startswith("gpu-1 in the network default: ")
+
+
+@rule(r"weft health", on="node")
+def health(stage: Stage, text: str) -> None:
+    """Whether it is well is for the machine that the test runs on to decide."""
+    assert re.search(r"^overlay  ok$", stage.type("gpu-1", text, check=False).out, re.M)
+
+
+@rule(r"weft top", on="node")
+def top(stage: Stage, text: str) -> None:
+    """Without a terminal it is printed once."""
+    assert re.search(r"^gpu-2 +up ", stage.type("gpu-1", text).out, re.M)
+
+
 @rule(r"weft paths gpu-2", on="node")
 def paths(stage: Stage, text: str) -> None:
     wait_for(lambda: "203.0.113.12" in stage.type("gpu-1", text).out, 20, "the way to gpu-2")
@@ -136,6 +154,12 @@ def preflight(stage: Stage, text: str) -> None:
 def bench(stage: Stage, text: str) -> None:
     said = stage.type("gpu-1", text).out
     assert "gpu-2" in said and "bit/s" in said, said
+
+
+@rule(r"weft tune", on="node")
+def tune(stage: Stage, text: str) -> None:
+    said = stage.type("gpu-1", text).out
+    assert re.search(r"^net\.ipv4\.tcp_rmem +\d", said, re.M), said
 
 
 @rule(r"weft nodes", on="hub")

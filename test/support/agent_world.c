@@ -128,6 +128,7 @@ void agent_world_end(struct agent_world *w)
     class_marks_forget(&a->marks);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
+    findings_deinit(&a->findings);
     meter_deinit(&a->meter.meter);
     free(a->routes);
     node_names_deinit(&a->names);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,12 @@ static void *serve(void *arg)
             "HTTP/1.1 %u Said\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
             "Connection: close\r\n\r\n%s",
             said->status, strlen(said->body), said->body);
-        int fd = accept(a->fd, NULL, NULL);
+        int fd;
 
+        /* A child of the test's may end meanwhile. */
+        do
+            fd = accept(a->fd, NULL, NULL);
+        while (fd < 0 && errno == EINTR);
         if (fd < 0) /* nobody asks any more: the test has fewer answers than it awaits */
             return NULL;
         if (read_request(fd, a->requests[a->n], sizeof(a->requests[0])) &&

@@ -392,12 +392,29 @@ static void op_put_network(struct sample_hub *s, struct choices *c)
     str_addf(&body,
         "{\"kind\":\"Network\",\"metadata\":{\"name\":\"%s\"},\"spec\":{\"cidr4\":\"%s\",\"cidr6\":"
         "\"%s\","
-        "\"mtu\":%s,\"keepalive\":%s,\"topology\":%s,\"cipher\":%s,\"keyRotation\":%s}}",
+        "\"mtu\":%s,\"keepalive\":%s,\"topology\":%s,\"cipher\":%s,\"keyRotation\":%s,"
+        "\"drainShare\":%s}}",
         net->keyed.key, ip_prefix_format(&net->spec.cidr4, cidr4),
         ip_prefix_format(&net->spec.cidr6, cidr6), PICK(c, "1420", "1280", "65455", "1"),
         PICK(c, "\"auto\"", "0", "3600", "3601"), PICK(c, "\"auto\"", "\"mesh\"", "\"hub\"", "1"),
-        PICK(c, "\"auto\"", "\"aes256gcm\"", "\"x\""), PICK(c, "0", "0", "3600"));
+        PICK(c, "\"auto\"", "\"aes256gcm\"", "\"x\""), PICK(c, "0", "0", "3600"),
+        PICK(c, "0", "50", "100", "101"));
     submit(s, c, API_ACCESS_ADMIN, NULL, "PUT", path, &body);
+}
+
+static void op_drain(struct sample_hub *s, struct choices *c)
+{
+    struct model_node *member = a_member(s, c);
+    struct str body = STR_NULL;
+
+    if (!member)
+        return;
+    str_addf(&body, "{\"failed\":%s,\"everySeconds\":%s", PICK(c, "0", "3", "4", "-1"),
+        PICK(c, "300", "1", "0"));
+    str_addf(&body, "%s%s}", PICK(c, "", ",\"ask\":\"drain\"", ",\"ask\":\"undrain\""),
+        PICK(c, "", ",\"codes\":\"WEFT-DISK-002\",\"reason\":\"it is full\"",
+            ",\"codes\":\"A\",\"reason\":\"\\ud83d\\ude00\",\"hook\":\"\\u009b\""));
+    submit(s, c, API_ACCESS_OVERLAY, member, "PUT", "/v1/drain", &body);
 }
 
 static void op_token(struct sample_hub *s, struct choices *c)
@@ -499,7 +516,7 @@ void sample_ops_run(struct sample_hub *s, struct choices *c)
     static void (*const ops[])(struct sample_hub *, struct choices *) = {op_wait, op_enrol,
         op_enrol, op_status, op_status, op_status, op_status, op_put_node, op_put_edge, op_put_edge,
         op_put_network, op_token, op_network, op_remove, op_any, op_any, op_listen, op_listen,
-        op_enrol_routed, op_admit, op_add, op_wg, op_delete_object};
+        op_enrol_routed, op_admit, op_add, op_wg, op_delete_object, op_drain};
 
     while (c->n > 0) {
         ops[choices_below(c, sizeof(ops) / sizeof(*ops))](s, c);

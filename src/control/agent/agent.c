@@ -9,6 +9,7 @@
 #include "agent/agent_core.h"
 #include "agent/cluster/cluster_resource.h"
 #include "agent/cluster/cluster_watch.h"
+#include "agent/cluster/cluster_writer.h"
 #include "agent/node_jobs.h"
 #include "agent/node_keepalive.h"
 #include "agent/node_machine.h"
@@ -326,8 +327,10 @@ void agent_on_keepalive(void *ctx, bool is_measured, bool is_other)
 
     if (a->is_ending)
         return;
-    if (is_measured)
+    if (is_measured) {
         node_keepalive_on_result(&a->keepalive, &a->snapshot.network);
+        hub_set_on_self(&a->hubs);
+    }
     if (is_other) {
         node_keepalive_on_interval(&a->keepalive);
         pass_plan_request(&a->pass, a->clock());
@@ -407,6 +410,7 @@ static void init_handles(struct life *l)
         (void)uv_signal_init(&a->loop, &l->signals[i]);
         l->signals[i].data = l;
     }
+    a->begun_at = a->clock();
     node_copy_init(&a->copy, &a->state);
     node_clock_init(&a->time, a->config->state_dir);
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
@@ -455,6 +459,16 @@ static int open_cluster(struct agent *a, struct err *e)
     return cluster_watch_new(&a->cluster, &a->loop, a->config->cluster, &self, &listener, e);
 }
 
+static int open_edge_parts(struct agent *a, struct err *e)
+{
+    const struct cluster_writer_self self = {.network = a->state.snapshot.network.meta.name,
+        .node = a->state.snapshot.self,
+        .owner = EDGE_OWNER_AGENT};
+
+    return a->config->edges_to ? cluster_writer_new(&a->edge_parts, a->config->edges_to, &self, e)
+                               : 0;
+}
+
 /* Does all that can fail, before anything of the machine is changed. */
 static int open_parts(struct life *l, struct err *e)
 {
@@ -485,6 +499,8 @@ static int open_parts(struct life *l, struct err *e)
     if (r == 0)
         r = open_cluster(a, e);
     if (r == 0)
+        r = open_edge_parts(a, e);
+    if (r == 0)
         r = agent_api_open(&l->server, a, e);
     if (r < 0)
         return r;
@@ -496,6 +512,7 @@ static int open_parts(struct life *l, struct err *e)
 static int start(struct life *l, struct err *e)
 {
     struct agent *a = &l->agent;
+    struct rng rng = rng_kernel();
     struct render_input in;
     int r = open_parts(l, e);
 
@@ -508,6 +525,9 @@ static int start(struct life *l, struct err *e)
         a->speeds.mb_per_s[c] = alg ? aead_speed(alg, MEASURE_TIME, clock_now) : 0;
     }
     a->fabric = node_fabric_new();
+    a->watch = node_watch_new(a->config->state_dir);
+    if (a->config->asks_gpus)
+        a->gpus = node_gpus_new(NULL);
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
     agent_core_poll(a);
@@ -519,6 +539,7 @@ static int start(struct life *l, struct err *e)
     node_measure_start(&a->measure, &a->loop, &a->state.secret, a->state.interface,
         a->config->socket_path, &a->config->memlock);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
+    node_daily_init(&a->daily, rng_u64(&rng), clock_now());
     return 0;
 }
 
@@ -535,8 +556,11 @@ static void stop(struct life *l)
     if (l->server)
         server_stop(l->server);
     a->cluster = cluster_watch_free(a->cluster);
+    a->edge_parts = cluster_writer_free(a->edge_parts);
     hub_set_stop(&a->hubs);
     a->fabric = node_fabric_free(a->fabric);
+    a->watch = node_watch_free(a->watch);
+    a->gpus = node_gpus_free(a->gpus);
     keepalive_probe_stop(&a->keepalive.probe);
     node_meter_close(&a->meter, a->is_ending && a->end <= AGENT_END_DOWN, clock_now());
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
@@ -553,6 +577,7 @@ static void stop(struct life *l)
     class_marks_forget(&a->marks);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
+    findings_deinit(&a->findings);
     free(a->routes);
     node_names_deinit(&a->names);
     json_decref(a->copy.machine);

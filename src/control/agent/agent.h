@@ -17,6 +17,8 @@
 
 #include <stdbool.h>
 
+#include "agent/node_metrics.h"
+
 struct err;
 
 /** The path of the measuring service's socket is that of the agent's socket with this suffix. */
@@ -25,13 +27,17 @@ struct err;
 struct agent_config {
     const char *state_dir;
     const char *socket_path;
-    const char *cluster;        /* what follows "kubernetes:" (kube_client.h): the cluster whose API
-                                   says who is in the network; NULL: the hub does */
-    bool no_measure;            /* offer no measuring service */
-    struct hosts_helper *hosts; /* borrowed: writes the hosts file; NULL: the agent does */
-    struct echo_socket *pings;  /* borrowed: for stock peers; NULL: they are not measured */
-    struct rlimit memlock;      /* RLIMIT_MEMLOCK as it was before the agent lifted it for its keys:
-                                   what a program of this machine may lock */
+    const char *cluster;  /* what follows "kubernetes:" (kube_client.h): the cluster whose API
+                             says who is in the network; NULL: the hub does */
+    const char *edges_to; /* likewise: where this node's parts of edges are written; NULL: the hub
+                             writes them, where it shows them */
+    bool no_measure;      /* offer no measuring service */
+    bool asks_gpus;       /* ask NVIDIA's driver how the GPUs are; this program knows "gpus" */
+    struct metrics_place metrics; /* where Prometheus asks; nowhere: only at the socket */
+    struct hosts_helper *hosts;   /* borrowed: writes the hosts file; NULL: the agent does */
+    struct echo_socket *pings;    /* borrowed: for stock peers; NULL: they are not measured */
+    struct rlimit memlock; /* RLIMIT_MEMLOCK as it was before the agent lifted it for its keys:
+                              what a program of this machine may lock */
 };
 
 /** How an agent has ended. After the first two the machine is still a node. */

@@ -1,9 +1,9 @@
-/* agent_api.c - the node's own socket: agent_api_open() of agent_core.h. */
+/* agent_api.c - the node's own socket, and its port for Prometheus: agent_api_open() of
+ * agent_core.h. */
 #include "agent/agent_core.h"
 
 #include <errno.h>
 
-#include "agent/hublink/hub_transport_io.h"
 #include "agent/leave.h"
 #include "api/server/server.h"
 #include "base/err.h"
@@ -11,33 +11,18 @@
 #include "base/parse.h"
 #include "hub/record/request.h"
 #include "mesh/names/hosts.h"
-#include "net/tun/offload.h"
 
 static void get_status(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
-    const struct agent_hub *serving;
-    const char *interface = a->state.interface;
     struct render_input render;
-    struct status_input in = {.agent = a, .render = &render};
-    struct offloads offloads;
-    struct err e = ERR_NULL;
+    struct status_input in;
     json_t *status;
 
+    agent_core_see_offloads(a);
     agent_core_poll(a);
     render = agent_core_render_input(a);
-    serving = a->hubs.serving;
-    in.now = a->clock();
-    in.wall = a->wall_clock();
-    in.hub = hub_link_view(serving->link, in.now);
-    in.tls_failure = hub_transport_io_failure(&serving->transport);
-    in.forwards4 = interface_setting(interface, true, "forwarding");
-    in.forwards6 = interface_setting(interface, false, "forwarding");
-    if (a->reconcile.engine)
-        in.engine = engine_kind_names[a->reconcile.engine->ops->kind];
-    if (a->reconcile.engine &&
-        a->reconcile.engine->ops->offloads(a->reconcile.engine, &offloads, &e) == 0)
-        in.offloads = &offloads;
+    in = agent_core_status_input(a, &render, a->clock());
     status = status_encode(&in);
     node_jobs_tell(&a->running, json_object_get(status, "jobs"));
     response_json(rs, 200, status);
@@ -45,11 +30,24 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
 
 static void get_metrics(void *ctx, const struct request *rq, struct response *rs)
 {
-    const struct agent *a = ctx;
+    struct agent *a = ctx;
+    struct render_input render = agent_core_render_input(a);
+    const struct node_metrics_facts facts = {.render = &render,
+        .seen = &a->seen,
+        .reach = &a->reach,
+        .now = a->clock(),
+        .wall = a->wall_clock()};
     struct metrics m = METRICS_NULL;
 
+    if (!metrics_port_admits(&a->metrics, rq, rs))
+        return;
     pass_metrics_add_samples(&a->pass_metrics, a->pass.n_failed, a->reconcile.n_foreign, &m);
     meter_add_metrics(&a->meter.meter, &m);
+    metrics_add(
+        &m, METRIC_AGENT_HUB_REACHABLE, hub_link_view(a->hubs.serving->link, facts.now).is_heard);
+    node_metrics_add_peers(&m, &facts);
+    node_metrics_add_gpus(&m, node_gpus_seen(a->gpus), facts.wall / NSEC_PER_SEC);
+    observe_add_metrics(&a->seen, &a->snapshot, &m);
     response_text(rs, 200, metrics_take(&m), "text/plain; version=0.0.4");
 }
 
@@ -202,6 +200,14 @@ static void put_job(void *ctx, const struct request *rq, struct response *rs)
     job_calls_begin(&a->jobs, "PUT", rq->params[0], "rendezvous", rq->body, rs);
 }
 
+/* The hub checks it. */
+static void put_samples(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    job_calls_begin(&a->jobs, "PUT", rq->params[0], "samples", rq->body, rs);
+}
+
 static void delete_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
@@ -211,6 +217,16 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
     node_jobs_end(&a->running, rq->params[0], rq->caller.pid);
     poll_plan_request(&a->poll, a->clock());
     job_calls_begin(&a->jobs, "DELETE", rq->params[0], "rendezvous", NULL, rs);
+}
+
+/* ---- health: the hub answers ----------------------------------------------------------------- */
+
+/* The hub checks it. */
+static void put_drain(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    job_calls_drain(&a->jobs, rq->body, rs);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------ */
@@ -229,6 +245,20 @@ static void post_proofs(void *ctx, const struct request *rq, struct response *rs
         response_json(rs, 200, answer);
 }
 
+/* What `weft bench --sample` has measured. */
+static void post_daily(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct err e = ERR_NULL;
+
+    if (node_daily_take(&a->daily, &a->snapshot, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    hub_set_on_self(&a->hubs);
+    response_empty(rs);
+}
+
 /* ---- the routes ----------------------------------------------------------------------------- */
 
 /*
@@ -239,8 +269,10 @@ static const struct route routes[] = {
     /* read */
     {"GET", "/v1/status", API_ACCESS_ADMIN, get_status, "the node, its hub and its peers",
         ROLE_VIEWER},
-    {"GET", "/v1/metrics", API_ACCESS_ADMIN, get_metrics,
-        "how its passes went and what was moved, for Prometheus", ROLE_VIEWER},
+    {"GET", "/v1/metrics", API_ACCESS_ADMIN | API_ACCESS_METRICS, get_metrics,
+        "its passes, its peers and what was moved, for Prometheus", ROLE_VIEWER},
+    {"GET", "/metrics", API_ACCESS_ADMIN | API_ACCESS_METRICS, get_metrics,
+        "the same, where Prometheus looks by itself", ROLE_VIEWER},
     {"GET", "/v1/snapshot", API_ACCESS_ADMIN, get_snapshot, "the network as this node knows it",
         ROLE_VIEWER},
     {"GET", "/v1/paths/{name}", API_ACCESS_ADMIN, get_paths, "all that was tried to reach a peer",
@@ -256,11 +288,19 @@ static const struct route routes[] = {
         "a command of a job is there, or has ended; how its others are", ROLE_OPERATOR},
     {"POST", "/v1/jobs/{job}/nccl", API_ACCESS_ADMIN, post_nccl,
         "which network NCCL took in a job that runs here", ROLE_OPERATOR},
+    {"PUT", "/v1/jobs/{job}/samples", API_ACCESS_ADMIN, put_samples,
+        "what a command of a job has moved in some seconds, and how its processes are",
+        ROLE_OPERATOR},
     {"DELETE", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, delete_job, "a job's run is over",
         ROLE_OPERATOR},
     {"POST", "/v1/measure/proofs", API_ACCESS_ADMIN, post_proofs,
         "proofs that this node orders a measurement", ROLE_OPERATOR},
+    {"POST", "/v1/measure/daily", API_ACCESS_ADMIN, post_daily,
+        "what a line carries today, to be told to the hub", ROLE_OPERATOR},
     /* administer */
+    {"PUT", "/v1/drain", API_ACCESS_ADMIN, put_drain,
+        "how this node's health check is; it asks to be drained, or to be given work again",
+        ROLE_ADMIN},
     {"POST", "/v1/engine", API_ACCESS_ADMIN, post_engine, "begin the data plane's process anew",
         ROLE_ADMIN},
     {"POST", "/v1/down", API_ACCESS_ADMIN, post_down, "take the interface down, and end",
@@ -272,12 +312,14 @@ static const struct route routes[] = {
 int agent_api_open(struct server **ret, struct agent *a, struct err *e)
 {
     struct server_config config = {.loop = &a->loop, .routes = routes, .ctx = a};
-    int r = server_new(ret, &config, e);
+    int r = metrics_place_server(ret, &a->config->metrics, &config, e);
 
     if (r == 0)
         r = server_listen_unix(*ret, a->config->socket_path, ROLE_ADMIN, e);
     /* Members of the group may read, and run jobs. */
     if (r == 0)
         r = server_listen_unix(*ret, a->config->socket_path, ROLE_OPERATOR, e);
+    if (r == 0)
+        metrics_port_init(&a->metrics, &a->config->metrics, *ret, &a->snapshot);
     return r;
 }

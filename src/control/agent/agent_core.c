@@ -6,11 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/cluster/cluster_writer.h"
 #include "agent/hublink/hub_choice.h"
+#include "agent/hublink/hub_transport_io.h"
+#include "agent/node_findings.h"
 #include "agent/node_machine.h"
 #include "agent/node_report.h"
 #include "agent/paths/edge/path_driver.h"
 #include "base/err.h"
+#include "mesh/object/traffic.h"
 #include "net/netlink/rtnl.h"
 #include "net/tun/offload.h"
 #include "os/clock.h"
@@ -165,18 +169,22 @@ struct render_input agent_core_render_input(struct agent *a)
     };
 }
 
-/* The engine's process runs in the background, and nobody reads its own log. */
-static void log_offloads(const struct agent *a)
+void agent_core_see_offloads(struct agent *a)
 {
-    struct offloads o;
+    struct engine *engine = a->reconcile.engine;
     struct err e = ERR_NULL;
 
-    if (a->reconcile.engine->ops->offloads(a->reconcile.engine, &o, &e) != 0)
-        return;
-    for (int i = 0; i < OFFLOAD_N; i++)
-        if (!o.on[i])
-            log_info(
-                "%s: the offload %s is off: %s", a->state.interface, offload_names[i], o.why[i]);
+    a->has_offloads = engine && engine->ops->offloads(engine, &a->offloads, &e) == 0;
+}
+
+/* The engine's process runs in the background, and nobody reads its own log. */
+static void log_offloads(struct agent *a)
+{
+    agent_core_see_offloads(a);
+    for (int i = 0; a->has_offloads && i < OFFLOAD_N; i++)
+        if (!a->offloads.on[i])
+            log_info("%s: the offload %s is off: %s", a->state.interface, offload_names[i],
+                a->offloads.why[i]);
 }
 
 /* What somebody else has done to the interface, and that it is mended: one line each. */
@@ -393,6 +401,9 @@ static bool observe_engine(struct agent *a, nsec_t now)
     if (r == 0) {
         a->listen_port = have.listen_errno == 0 ? have.listen_port : 0;
         r = observe_take(&a->seen, &have, now, a->wall_clock());
+        /* With it the offload udp-gro is on, or off. */
+        if (r == 0 && a->seen.has_new_merging)
+            agent_core_see_offloads(a);
     }
     node_clock_look(&a->time, r == 0 && a->reconcile.engine->ops->kind == ENGINE_KIND_KERNEL,
         a->wall_clock(), now);
@@ -430,17 +441,57 @@ static void evaluate_paths(struct agent *a, nsec_t now)
     struct reach_facts facts = {.in = &in,
         .hub_heard = hub_link_is_heard(a->hubs.serving->link),
         .stream_why = hub_transport_why(&a->hubs.serving->transport.transport),
+        .seen = &a->seen,
         .now = now};
     struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
-    bool changed = false;
+    bool changed = a->seen.has_new_loss;
 
+    a->seen.has_new_loss = false;
+    if (a->seen.has_new_line)
+        hub_set_on_self(&a->hubs);
+    a->seen.has_new_line = false;
+    /* While it matters the hub hears what the line carries each few seconds. */
+    if (a->seen.has_line && a->seen.line.level != RELAY_LINE_OPEN)
+        hub_set_on_edges(&a->hubs);
     if (reach_update(&a->reach, &facts, path_driver_view, a->paths) < 0)
         return;
-    changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
+    changed |= before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
         changed = a->reach.items[i].since == now;
     if (changed)
         hub_set_on_edges(&a->hubs);
+}
+
+struct status_input agent_core_status_input(
+    struct agent *a, const struct render_input *render, nsec_t now)
+{
+    const struct agent_hub *serving = a->hubs.serving;
+    const struct subnets *routes = snapshot_self(&a->snapshot)->routes;
+    bool is_way = a->state.routes.n > 0 || (routes && routes->n > 0);
+    const char *interface = a->state.interface;
+    struct engine *engine = a->reconcile.engine;
+
+    return (struct status_input){
+        .agent = a,
+        .render = render,
+        .engine = engine ? engine_kind_names[engine->ops->kind] : NULL,
+        .offloads = engine && a->has_offloads ? &a->offloads : NULL,
+        .hub = hub_link_view(serving->link, now),
+        .tls_failure = hub_transport_io_failure(&serving->transport),
+        /* Nobody asks it where no subnet is behind this node. */
+        .forwards4 = is_way ? interface_setting(interface, true, "forwarding") : -1,
+        .forwards6 = is_way ? interface_setting(interface, false, "forwarding") : -1,
+        .now = now,
+        .wall = a->wall_clock(),
+    };
+}
+
+static void find_faults(struct agent *a, nsec_t now)
+{
+    struct render_input render = agent_core_render_input(a);
+    struct status_input in = agent_core_status_input(a, &render, now);
+
+    node_findings_look(&a->findings, &in);
 }
 
 static void report_to(struct agent *a, struct agent_hub *hub, const struct node_report_facts *facts)
@@ -452,6 +503,7 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
     own.meter = is_serving ? &a->meter.meter : NULL;
     if (is_serving && node_meter_is_due(&a->meter, facts->now))
         hub->report.edges_changed = true;
+    node_report_on_findings(&hub->report, facts);
     if (!node_report_is_due(&hub->report, facts->now) ||
         !hub_set_takes_report(&a->hubs, hub, facts->now) || hub_link_is_reporting(hub->link))
         return;
@@ -463,10 +515,24 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
         node_report_on_result(&hub->report, EDGE_REPORT_LOST);
 }
 
+/* This node's parts of its edges, where the agent writes them itself. */
+static void tell_cluster(struct agent *a, const struct node_report_facts *facts)
+{
+    json_t *asked_for;
+    json_t *parts;
+
+    if (!a->edge_parts || !cluster_writer_is_due(a->edge_parts, a->reach.n, facts->now))
+        return;
+    parts = node_report_parts(facts, &asked_for);
+    if (parts)
+        cluster_writer_tell(a->edge_parts, parts, asked_for, a->snapshot.nodes.n, facts->now);
+}
+
 static void poll_report(struct agent *a, nsec_t now)
 {
     const struct engine *engine = a->reconcile.engine;
     char host[NAME_MAX_LEN + 1] = "";
+    const struct keepalive_plan *plan = &a->keepalive.probe.plan;
     struct node_report_facts facts = {.snapshot = &a->snapshot,
         .seen = &a->seen,
         .reach = &a->reach,
@@ -474,17 +540,26 @@ static void poll_report(struct agent *a, nsec_t now)
         .routes = &a->state.routes,
         .speeds = &a->speeds,
         .fabric = node_fabric_report(a->fabric),
+        .line = a->seen.has_line ? &a->seen.line : NULL,
         .engine = engine ? engine->ops->kind : ENGINE_KIND_AUTO,
         .applied = a->applied,
         .fault = a->pass.fault.text,
         .rates_why = a->reconcile.rates_why,
         .machine = a->copy.machine,
-        .now = now};
+        .counts = node_watch_look(a->watch, now),
+        .metrics_port = metrics_port_overlay(&a->metrics),
+        .findings = &a->findings,
+        .daily = &a->daily,
+        .nat = keepalive_plan_is_known(plan) ? &plan->known.bounds : NULL,
+        .is_natted = plan->view.is_natted,
+        .now = now,
+        .wall_s = a->wall_clock() / NSEC_PER_SEC};
 
     if (gethostname(host, sizeof(host)) == 0 && node_report_hostname(host, a->snapshot.self))
         facts.hostname = host;
     for (unsigned i = 0; i < a->hubs.n; i++)
         report_to(a, a->hubs.items[i], &facts);
+    tell_cluster(a, &facts);
 }
 
 /* Counts what has moved since the last poll. */
@@ -509,6 +584,17 @@ static uint64_t count_packets(struct agent *a)
     return r == 0 ? link.n_packets : 0;
 }
 
+static void poll_daily(struct agent *a, nsec_t now)
+{
+    const struct node_daily_facts facts = {.snapshot = &a->snapshot,
+        .reach = &a->reach,
+        .is_busy = a->running.n > 0,
+        .now = now,
+        .day = traffic_day(a->wall_clock() / NSEC_PER_SEC)};
+
+    node_daily_poll(&a->daily, &facts, a->config->socket_path);
+}
+
 void agent_core_poll(struct agent *a)
 {
     nsec_t now = a->clock();
@@ -526,6 +612,7 @@ void agent_core_poll(struct agent *a)
     poll_udp(a, ob, now);
     resend_endpoints(a, now);
     evaluate_paths(a, now);
+    find_faults(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
     /* At its start an agent polls before its engine is open. A look without any peers would forget
      * up to where each one's bytes are counted. */
@@ -533,6 +620,7 @@ void agent_core_poll(struct agent *a)
         meter(a, now);
     node_jobs_poll(&a->running, now);
     node_measure_tell_jobs(&a->measure, node_jobs_started(&a->running));
+    poll_daily(a, now);
     /* What a job has moved is reported as soon as it has ended. */
     if (a->running.has_ended) {
         a->running.has_ended = false;
@@ -548,7 +636,8 @@ void agent_core_poll(struct agent *a)
 /* Has nothing happened since the last poll, and is nothing waited for? */
 static bool can_skip_poll(struct agent *a, nsec_t now)
 {
-    if (poll_plan_is_stale(&a->poll, now) || a->running.n > 0 ||
+    /* What it relays does not go through the interface. */
+    if (poll_plan_is_stale(&a->poll, now) || a->running.n > 0 || a->seen.has_line ||
         hub_set_has_changes(&a->hubs, now) || !hub_set_is_settled(&a->hubs, now) ||
         path_driver_awaits_handshake(a->paths))
         return false;
@@ -561,7 +650,7 @@ nsec_t agent_core_due(const struct agent *a)
 {
     nsec_t due = nsec_min(nsec_min(a->pass.due_at, a->poll.due_at), hub_set_due(&a->hubs));
 
-    return nsec_min(nsec_min(due, a->cache.due_at), a->names.due_at);
+    return nsec_min(nsec_min(due, a->cache.due_at), nsec_min(a->names.due_at, a->metrics.due_at));
 }
 
 void agent_core_run(struct agent *a, nsec_t now)
@@ -583,6 +672,11 @@ void agent_core_run(struct agent *a, nsec_t now)
         snapshot_cache_save(&a->cache, &a->snapshot, now);
     if (now >= a->names.due_at)
         node_names_update(&a->names, &a->snapshot, a->reconcile.lacks_v6, now);
+    if (metrics_port_open(&a->metrics, now)) {
+        /* The hubs name the port to Prometheus. */
+        hub_set_on_self(&a->hubs);
+        poll_plan_request(&a->poll, now + AGENT_CORE_SOON);
+    }
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */

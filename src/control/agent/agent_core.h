@@ -6,8 +6,9 @@
  * agent nor its siblings. agent_core.c carries facts from part to part, in a pass (the interface,
  * its rates and its packet filter are made what the snapshot says) and in a poll (the engine is
  * asked what it sees, the hubs and the paths are evaluated by that, what was moved is counted, and
- * the hubs get reports). Above it are agent_api.c, the node's socket, with status.c, which tells of
- * all of it, and agent.c, which starts and ends all of it and hands over what comes from the loop.
+ * what is wrong is found, and the hubs get reports). Above it are agent_api.c, the node's socket,
+ * with status.c, which tells of all of it, and agent.c, which starts and ends all of it and hands
+ * over what comes from the loop.
  *
  * Threads: the loop's.
  */
@@ -20,10 +21,12 @@
 #include "agent/agent.h"
 #include "agent/hub_set.h"
 #include "agent/meter.h"
+#include "agent/node_daily.h"
 #include "agent/node_jobs.h"
 #include "agent/node_keepalive.h"
 #include "agent/node_machine.h"
 #include "agent/node_measure.h"
+#include "agent/node_metrics.h"
 #include "agent/node_names.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/filter_rules.h"
@@ -34,10 +37,13 @@
 #include "agent/state/state.h"
 #include "agent/status.h"
 #include "base/clock.h"
+#include "health/finding.h"
 #include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
+#include "net/tun/offload.h"
 #include "os/log.h"
 
+struct cluster_writer;
 struct server;
 
 struct agent {
@@ -49,6 +55,8 @@ struct agent {
     bool knows_members;         /* since the start a hub or the cluster has said who they are */
     struct node_speeds speeds;  /* of this machine's ciphers; immutable after the start */
     struct node_fabric *fabric; /* owns; finds this machine's fabric; NULL: no memory */
+    struct node_watch *watch;   /* owns; reads what its kernel counts; NULL: no memory */
+    struct node_gpus *gpus;     /* owns; asks how its GPUs are; NULL: it is not to, or no memory */
 
     /* The clocks; immutable. They are functions because a call to the engine or to the kernel may
      * take seconds, and because a test has its own. */
@@ -66,19 +74,27 @@ struct agent {
     struct hub_set hubs;
     struct cluster_watch *cluster;      /* owns; NULL: hubs say who is in the network */
     struct status_cluster cluster_seen; /* with @cluster: does it answer? */
+    struct cluster_writer *edge_parts;  /* owns; NULL: the hub writes them */
     struct path_driver *paths;          /* owns */
     struct observe seen;                /* the peers, as of the last poll */
     struct reach reach;                 /* how each is reached, as of the last poll */
+    struct findings findings;           /* what is wrong, as of the last poll */
     struct peer_suspects suspects;
     struct node_keepalive keepalive;
     struct resolver *resolver; /* owns; NULL: the node was told at its join to have none */
     struct node_names names;
     struct node_measure measure;
+    struct node_daily daily;
     struct node_meter meter;
-    struct node_clock time; /* is this machine's right? */
+    struct metrics_port metrics; /* where Prometheus asks */
+    struct node_clock time;      /* is this machine's right? */
     struct node_copy copy;
     struct job_calls jobs;
     struct node_jobs running;
+
+    struct offloads offloads; /* of the userspace engine, as it last said; read if @has_offloads */
+    bool has_offloads;
+    nsec_t begun_at; /* monotonic; this agent's start */
 
     /* A fact of both: a poll asks the engine for it, and a pass that fails forgets it. */
     uint16_t listen_port; /* the engine's, host order; 0: not known yet */
@@ -109,6 +125,7 @@ struct agent {
     {                                                                                              \
         .cache = {.due_at = NSEC_NEVER}, .pass = PASS_PLAN_NULL, .poll = POLL_PLAN_NULL,           \
         .reconcile = RECONCILE_NULL, .hubs = HUB_SET_NULL, .names = {.due_at = NSEC_NEVER},        \
+        .metrics = METRICS_PORT_NULL,                                                              \
     }
 
 /** Delay of what follows an event, so that a burst of events has one consequence. */
@@ -138,6 +155,14 @@ void agent_core_on_hub_forgot(struct agent *a, nsec_t now);
 
 /** agent_core_render_input() - snapshot and paths as they are now; borrowed until the next call. */
 struct render_input agent_core_render_input(struct agent *a);
+
+/** agent_core_see_offloads() - ask the engine which of its offloads are on. */
+void agent_core_see_offloads(struct agent *a);
+
+/** agent_core_status_input() - what is known at @now, of which a status is made, and what is found;
+ * borrows @render, and all of @a until it changes. */
+struct status_input agent_core_status_input(
+    struct agent *a, const struct render_input *render, nsec_t now);
 
 /** agent_core_pass() - make a pass now, and plan the next. */
 void agent_core_pass(struct agent *a);
@@ -171,7 +196,7 @@ void agent_core_finish(struct agent *a, enum agent_end end);
 
 /**
  * agent_api_open() - listen on the node's own socket, where `weft status`, `weft run` and `weft
- * leave` ask (agent_api.c)
+ * leave` ask; and soon, where it is wanted, at the port for Prometheus (agent_api.c)
  * @ret:	gives; also after a failure, if it is not NULL then
  * @a:		pinned
  *

@@ -138,17 +138,12 @@ void job_calls_set_hub(struct job_calls *jc, struct hub_link *hub)
     job_calls_on_gone(jc, NULL);
 }
 
-void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const char *what,
+/* @path: HUB_ASK_PATH_MAX at most. */
+static void begin_call(struct job_calls *jc, const char *method, const char *path,
     const json_t *body, struct response *rs)
 {
-    struct job_call *call;
-    struct err e = ERR_NULL;
+    struct job_call *call = calloc(1, sizeof(*call));
 
-    if (job && parse_name(job, "job", &e) != 0) {
-        response_fail(rs, &e);
-        return;
-    }
-    call = calloc(1, sizeof(*call));
     if (!call) {
         response_refuse(rs, 500, "no memory for a call to the hub");
         return;
@@ -157,11 +152,30 @@ void job_calls_begin(struct job_calls *jc, const char *method, const char *job, 
     call->owner = jc;
     call->method = method;
     call->body = json_incref((json_t *)body);
-    (void)snprintf(call->path, sizeof(call->path), "/v1/jobs%s%s%s%s", job ? "/" : "",
-        job ? job : "", job ? "/" : "", job ? what : "");
+    (void)snprintf(call->path, sizeof(call->path), "%s", path);
     list_add_tail(&jc->calls, &call->link);
     rs->deferred = &call->deferred;
     send_more(jc);
+}
+
+void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const char *what,
+    const json_t *body, struct response *rs)
+{
+    char path[HUB_ASK_PATH_MAX + 1];
+    struct err e = ERR_NULL;
+
+    if (job && parse_name(job, "job", &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    (void)snprintf(path, sizeof(path), "/v1/jobs%s%s%s%s", job ? "/" : "", job ? job : "",
+        job ? "/" : "", job ? what : "");
+    begin_call(jc, method, path, body, rs);
+}
+
+void job_calls_drain(struct job_calls *jc, const json_t *body, struct response *rs)
+{
+    begin_call(jc, "PUT", "/v1/drain", body, rs);
 }
 
 /* ---- jobs that run here --------------------------------------------------------------------- */

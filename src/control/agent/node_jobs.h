@@ -54,12 +54,15 @@ void job_calls_on_gone(struct job_calls *jc, const struct hub_link *hub);
  * job_calls_begin() - send a call, or queue it; the answer is the hub's
  * @method:	a constant
  * @job:	the job's name; NULL: all jobs of the network
- * @what:	of the job: "rendezvous" or "nccl"; a constant
+ * @what:	of the job: "rendezvous", "samples" or "nccl"; a constant
  * @body:	goes with it; gets a reference; NULL: none
  * @rs:		gets the deferred answer, or a refusal
  */
 void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const char *what,
     const json_t *body, struct response *rs);
+
+/** job_calls_drain() - PUT /v1/drain, by the same way: how this node's health check is. */
+void job_calls_drain(struct job_calls *jc, const json_t *body, struct response *rs);
 
 /* ---- jobs that run here ---------------------------------------------------------------------- */
 

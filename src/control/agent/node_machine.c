@@ -1,20 +1,33 @@
 /* node_machine.c - see node_machine.h. */
 #include "agent/node_machine.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/state/state.h"
+#include "base/containers.h"
 #include "base/text.h"
 #include "fabric/fabric.h"
+#include "fabric/machine_sample.h"
+#include "health/gpu.h"
 #include "mesh/object/node_status.h"
+#include "os/clock.h"
+#include "os/file.h"
 #include "os/log.h"
 #include "os/machine.h"
+#include "os/process.h"
 #include "os/thread.h"
+#include "os/worker.h"
 
 /* A clock that differs from the hub's by more than this is named. */
 #define CLOCK_OFF_S 10
@@ -179,5 +192,223 @@ struct node_fabric *node_fabric_free(struct node_fabric *nf)
     if (nf)
         (void)pthread_join(nf->thread, NULL);
     free(nf);
+    return NULL;
+}
+
+/* ---- what it loses and lacks ----------------------------------------------------------------- */
+
+struct node_watch {
+    struct worker *worker; /* owns */
+    struct list job;       /* of the worker, while @is_reading; then so are @dir and @sample */
+    char dir[PATH_MAX];
+    struct machine_sample sample;
+    struct machine_watch seen;
+    nsec_t due_at; /* when it is read next */
+    bool is_reading;
+};
+
+static void read_machine(struct list *job)
+{
+    struct node_watch *nw = container_of(job, struct node_watch, job);
+    struct tree here = {.root = ""};
+
+    machine_sample_read(&nw->sample, &here, nw->dir, clock_now());
+}
+
+struct node_watch *node_watch_new(const char *state_dir)
+{
+    struct node_watch *nw = calloc(1, sizeof(*nw));
+    struct worker_config config = {.name = "machine", .max = 1, .job = read_machine};
+
+    if (!nw || worker_start(&nw->worker, &config) < 0) {
+        free(nw);
+        return NULL;
+    }
+    list_init(&nw->job);
+    (void)snprintf(nw->dir, sizeof(nw->dir), "%s", state_dir);
+    return nw;
+}
+
+const struct machine_watch *node_watch_look(struct node_watch *nw, nsec_t now)
+{
+    if (!nw)
+        return NULL;
+    if (nw->is_reading && worker_collect(nw->worker)) {
+        machine_watch_take(&nw->seen, &nw->sample);
+        nw->is_reading = false;
+    }
+    if (!nw->is_reading && now >= nw->due_at && worker_put(nw->worker, &nw->job)) {
+        nw->is_reading = true;
+        nw->due_at = now + NODE_WATCH_EACH;
+    }
+    return nw->seen.now.at != 0 ? &nw->seen : NULL;
+}
+
+struct node_watch *node_watch_free(struct node_watch *nw)
+{
+    if (nw)
+        (void)worker_stop(nw->worker);
+    free(nw);
+    return NULL;
+}
+
+/* ---- its GPUs ------------------------------------------------------------------------------- */
+
+struct node_gpus {
+    char program[PATH_MAX];
+    struct gpu_watch seen;
+    struct gpu_sample sample; /* of the process that has ended last */
+    struct str said;          /* owns; what the process has said so far */
+    int fd;                   /* owns; of the process; -1: it says no more */
+    pid_t pid;                /* 0: none runs */
+    bool is_killed;           /* it was too silent */
+    nsec_t due_at;            /* when the next one is to be started */
+    nsec_t began_at;          /* when the last one was */
+    nsec_t heard_at;          /* when it said something last */
+    nsec_t hangs_at;          /* when it is to be said that one that was killed has not ended */
+};
+
+struct node_gpus *node_gpus_new(const char *program)
+{
+    struct node_gpus *ng = calloc(1, sizeof(*ng));
+
+    if (!ng)
+        return NULL;
+    ng->fd = -1;
+    if (program)
+        (void)snprintf(ng->program, sizeof(ng->program), "%s", program);
+    return ng;
+}
+
+static void start_process(struct node_gpus *ng, nsec_t now)
+{
+    char self[PATH_MAX];
+    char since[32];
+    const char *argv[] = {ng->program, "gpus", since, NULL};
+    struct err e = ERR_NULL;
+    int fds[2];
+
+    if (ng->program[0] == '\0')
+        argv[0] = process_self_path(self);
+    /* The first one is not to say what was before this agent. */
+    (void)snprintf(since, sizeof(since), "%" PRIu64,
+        (uint64_t)((ng->began_at != 0 ? ng->began_at : now) / NSEC_PER_USEC));
+    ng->due_at = now + NODE_GPUS_EACH_NEVER;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return;
+    if (process_link(argv, fds[1], &ng->pid, &e) == 0) {
+        ng->fd = TAKE_FD(fds[0]);
+        ng->is_killed = false;
+        ng->began_at = now;
+        ng->heard_at = now;
+        str_deinit(&ng->said);
+    } else {
+        log_debug("%s", err_text(&e));
+        ng->pid = 0;
+        closep(&fds[0]);
+    }
+    closep(&fds[1]);
+}
+
+/* Takes what the process has said; one that says too much is not heard any more. */
+static void hear(struct node_gpus *ng, nsec_t now)
+{
+    char buf[4096];
+    ssize_t n = 0;
+
+    while (ng->fd >= 0 && (n = recv(ng->fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0) {
+        ng->heard_at = now;
+        str_add_bytes(&ng->said, buf, (size_t)n);
+        if (ng->said.len > GPU_SAMPLE_MAX)
+            closep(&ng->fd);
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        closep(&ng->fd);
+}
+
+/* The sample of a process that has said none. */
+static void fail(struct gpu_sample *ret, enum gpu_driver driver, const char *why)
+{
+    *ret = (struct gpu_sample){.driver = driver};
+    (void)snprintf(ret->why, sizeof(ret->why), "%s", why);
+}
+
+/* Makes a sample of what the process has said until its end. @status: as waitpid(2) says it. */
+static void conclude(struct node_gpus *ng, int status)
+{
+    json_t *json = ng->said.failed ? NULL
+                                   : json_loadb(str_text(&ng->said), ng->said.len,
+                                         JSON_REJECT_DUPLICATES, NULL);
+
+    if (json && gpu_sample_decode(&ng->sample, json, NULL) == 0)
+        ; /* Whatever became of it afterwards. */
+    else if (ng->is_killed)
+        fail(&ng->sample, GPU_DRIVER_SILENT, "it has said nothing for 30 s");
+    else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGSYS)
+        fail(&ng->sample, GPU_DRIVER_SILENT, "its library crashes whoever asks it");
+    else /* It may not be asked from here, or there is another program in our place. */
+        fail(&ng->sample, GPU_DRIVER_FAILED, "it cannot be asked from here");
+    json_decref(json);
+    str_deinit(&ng->said);
+    closep(&ng->fd);
+}
+
+/* Is there a new sample? */
+static bool follow(struct node_gpus *ng, nsec_t now)
+{
+    int status = 0;
+
+    hear(ng, now);
+    if (waitpid(ng->pid, &status, WNOHANG) != 0) {
+        ng->pid = 0;
+        hear(ng, now);
+        conclude(ng, status);
+        return true;
+    }
+    if (now - ng->heard_at < NODE_GPUS_SILENT)
+        return false;
+    if (!ng->is_killed) {
+        ng->is_killed = true;
+        ng->hangs_at = now + NODE_GPUS_SILENT;
+        (void)kill(ng->pid, SIGKILL);
+    }
+    /* Where the driver hangs the process may stay for long, or for good. */
+    if (now < ng->hangs_at)
+        return false;
+    fail(&ng->sample, GPU_DRIVER_SILENT, "it hangs, and a process that has asked it cannot end");
+    ng->hangs_at = now + NODE_GPUS_EACH;
+    return true;
+}
+
+const struct gpu_watch *node_gpus_look(struct node_gpus *ng, nsec_t now, int64_t wall_s)
+{
+    if (!ng)
+        return NULL;
+    if (ng->pid != 0 && follow(ng, now)) {
+        gpu_watch_take(&ng->seen, &ng->sample, wall_s);
+        if (ng->seen.was_ok || ng->sample.driver == GPU_DRIVER_SILENT)
+            ng->due_at = ng->began_at + NODE_GPUS_EACH;
+    }
+    if (ng->pid == 0 && now >= ng->due_at)
+        start_process(ng, now);
+    return node_gpus_seen(ng);
+}
+
+const struct gpu_watch *node_gpus_seen(const struct node_gpus *ng)
+{
+    return ng && ng->seen.at != 0 ? &ng->seen : NULL;
+}
+
+struct node_gpus *node_gpus_free(struct node_gpus *ng)
+{
+    if (!ng)
+        return NULL;
+    if (ng->pid != 0) {
+        (void)kill(ng->pid, SIGKILL);
+        (void)process_has_ended(ng->pid);
+    }
+    closep(&ng->fd);
+    str_deinit(&ng->said);
+    free(ng);
     return NULL;
 }

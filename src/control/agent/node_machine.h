@@ -1,6 +1,6 @@
 /*
  * node_machine.h - what an agent finds of its machine: is the clock right, does a copy of it exist,
- * which fabric has it?
+ * which fabric has it, how are its kernel and its GPUs?
  *
  * Threads: the loop's, where nothing else is said.
  */
@@ -108,3 +108,70 @@ const struct fabric_report *node_fabric_report(const struct node_fabric *nf);
 
 /** node_fabric_free() - wait for the thread, and release it. */
 struct node_fabric *node_fabric_free(struct node_fabric *nf);
+
+/* ---- what it loses and lacks ----------------------------------------------------------------- */
+
+/*
+ * Reads what the kernel counts, each minute, on a thread: some drivers take their time.
+ * health/machine.h says what follows from two samples.
+ *
+ * Threads: the loop's; "machine" reads.
+ */
+
+struct machine_watch;
+
+/** How often it is read. */
+#define NODE_WATCH_EACH (60 * NSEC_PER_SEC)
+
+/** node_watch_new() - of this machine, and of the disk of @state_dir. NULL: no memory, or no
+ * thread; then nothing is seen. */
+struct node_watch *node_watch_new(const char *state_dir);
+
+/**
+ * node_watch_look() - each poll: take what was read, and have it read again when it is time
+ * @nw:	NULL is fine
+ *
+ * Return: borrowed until the next call; NULL: nothing was read yet.
+ */
+const struct machine_watch *node_watch_look(struct node_watch *nw, nsec_t now);
+
+/** node_watch_free() - wait for the thread, and release it. */
+struct node_watch *node_watch_free(struct node_watch *nw);
+
+/* ---- its GPUs -------------------------------------------------------------------------------- */
+
+/*
+ * Asks NVIDIA's driver how the GPUs are, each minute, by a process of its own: `weft gpus`
+ * (fabric/gpu_sampler.h). One that says nothing is killed, and where the kernel cannot even do
+ * that, since the driver hangs, no other one is started meanwhile. On a machine without a driver it
+ * is asked again each ten minutes. health/gpu.h says what follows.
+ */
+
+struct gpu_watch;
+
+/** How often it is asked, of a driver that has answered, and of one that has not. */
+#define NODE_GPUS_EACH       (60 * NSEC_PER_SEC)
+#define NODE_GPUS_EACH_NEVER (600 * NSEC_PER_SEC)
+/** A process that says nothing for so long is killed. */
+#define NODE_GPUS_SILENT (30 * NSEC_PER_SEC)
+
+/** node_gpus_new() - @program: is started with the words "gpus TIME", copied; NULL: this one. NULL:
+ * no memory. */
+struct node_gpus *node_gpus_new(const char *program);
+
+/**
+ * node_gpus_look() - each poll: take what was said, and have it asked again when it is time
+ * @ng:		NULL is fine
+ * @wall_s:	s since 1970
+ *
+ * Never waits.
+ *
+ * Return: borrowed until the next call; NULL: nothing is known yet.
+ */
+const struct gpu_watch *node_gpus_look(struct node_gpus *ng, nsec_t now, int64_t wall_s);
+
+/** node_gpus_seen() - what the last look has returned. */
+const struct gpu_watch *node_gpus_seen(const struct node_gpus *ng);
+
+/** node_gpus_free() - kill the process, and release it. Does not wait. */
+struct node_gpus *node_gpus_free(struct node_gpus *ng);

@@ -362,12 +362,27 @@ void node_measure_start(struct node_measure *nm, uv_loop_t *loop,
     nm->host = h;
 }
 
+/* Where a hub answers STUN: on its UDP port, by IPv4 if it can, since NATs are mostly there. */
+static void set_stun_server(struct service_member *m, const struct node_hub *hub)
+{
+    for (unsigned i = 0; i < hub->n_endpoints; i++) {
+        const struct endpoint *at = &hub->endpoints[i];
+
+        if (m->stun_port != 0 && !(ip_addr_is_v4(&at->addr) && !ip_addr_is_v4(&m->underlay)))
+            continue;
+        m->underlay = at->addr;
+        m->stun_port = at->port;
+    }
+}
+
 static void set_member(
     struct service_member *m, const struct node *node, const struct reach_peer *path)
 {
     *m = (struct service_member){.address = node->address4, .is_hub = node->hub != NULL};
     (void)snprintf(m->name, sizeof(m->name), "%.*s", NAME_MAX_LEN, node->meta.name);
     (void)snprintf(m->hostname, sizeof(m->hostname), "%s", node->hostname ? node->hostname : "");
+    if (node->hub)
+        set_stun_server(m, node->hub);
     if (!path)
         return;
     m->underlay = path->underlay;

@@ -2,18 +2,21 @@
 #include "agent/status.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 
 #include "agent/agent_core.h"
 #include "agent/paths/edge/path_driver.h"
 #include "agent/resolver.h"
 #include "base/traffic.h"
+#include "health/machine.h"
+#include "mesh/object/edge_status.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
 #include "net/tun/offload.h"
 
-#define WHY_MAX (ENDPOINT_TEXT_MAX + NODE_CLOCK_TEXT_MAX + 80)
+_Static_assert(STATUS_HUB_WHY_MAX >= ENDPOINT_TEXT_MAX + NODE_CLOCK_TEXT_MAX + 80, "it fits");
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
@@ -63,22 +66,46 @@ static json_t *encode_rtt(const struct reach_peer *peer, nsec_t rtt)
     return peer->is_measured ? json_real((double)(rtt / NSEC_PER_USEC) / 1000) : json_null();
 }
 
+/* One figure of the spread of round trips, us. */
+static json_t *encode_spread(const struct reach_peer *peer, uint32_t us)
+{
+    return rtt_spread_is_known(&peer->spread) ? json_real(us / 1000.0) : json_null();
+}
+
 /* How one peer is reached: the fields that the status and `weft paths` share. The relay is the name
  * of the node that relays; null where none does. */
 static json_t *encode_reach(const struct reach_peer *peer, uint64_t rate, nsec_t now)
 {
-    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "path",
+    json_t *silent = peer->silent_since == 0
+                         ? json_null()
+                         : json_integer((json_int_t)((now - peer->silent_since) / NSEC_PER_SEC));
+
+    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path",
         path_kind_names[peer->kind], "relay",
         peer->relay[0] != '\0' ? json_string(peer->relay) : json_null(), "why", peer->why,
-        "sinceSeconds", (json_int_t)((now - peer->since) / NSEC_PER_SEC), "rttMs",
-        encode_rtt(peer, peer->rtt), "leastRttMs", encode_rtt(peer, peer->least_rtt), "loss",
-        peer->is_measured ? json_real(peer->loss_permille / 1000.0) : json_null(),
+        "sinceSeconds", (json_int_t)((now - peer->since) / NSEC_PER_SEC), "silentSeconds", silent,
+        "rttMs", encode_rtt(peer, peer->rtt), "leastRttMs", encode_rtt(peer, peer->least_rtt),
+        "rttP50Ms", encode_spread(peer, peer->spread.p50_us), "rttP99Ms",
+        encode_spread(peer, peer->spread.p99_us), "jitterMs",
+        encode_spread(peer, peer->spread.jitter_us), "rttUsualMs",
+        peer->spread.usual_us != 0 ? encode_spread(peer, peer->spread.usual_us) : json_null(),
+        "loss", peer->has_loss ? json_real(peer->loss_permille / 1000.0) : json_null(),
         "rateBitsPerSecond", encode_rate(rate));
 }
 
-/* ---- subnets -------------------------------------------------------------------------------- */
+/* By WireGuard's counters; null: nothing is known. */
+static json_t *encode_loss_in(const struct observation *ob, nsec_t now)
+{
+    struct loss_rate r = observation_loss(ob, now);
+    json_t *json = edge_loss_encode(&r);
 
-#define ROUTE_WHY_MAX 256
+    if (!json)
+        return json_null();
+    return join(
+        json_pack("{s:f, s:s}", "share", loss_rate_ppm(&r) / 1e6, "from", "counters"), json);
+}
+
+/* ---- subnets -------------------------------------------------------------------------------- */
 
 /* Those behind others: [{"route", "node", "used", "why"}]. */
 static json_t *encode_routes(const struct subnet_routes *others)
@@ -96,45 +123,55 @@ static json_t *encode_routes(const struct subnet_routes *others)
     return list;
 }
 
-/* With why no packets get to that subnet, and what helps; "": no obstacle is known on this machine.
- */
-static json_t *encode_own(
+static struct status_subnet explain_subnet(
     const struct status_input *in, const struct ip_prefix *route, bool is_admitted)
 {
     const struct agent *a = in->agent;
     bool v4 = ip_addr_is_v4(&route->addr);
-    char text[IP_PREFIX_TEXT_MAX];
-    char why[ROUTE_WHY_MAX] = "";
+    struct status_subnet ret = {.is_admitted = is_admitted};
 
-    (void)ip_prefix_format(route, text);
+    (void)ip_prefix_format(route, ret.route);
     if (!is_admitted)
-        (void)snprintf(why, sizeof(why),
+        (void)snprintf(ret.why, sizeof(ret.why),
             "the hub has not admitted it; on the hub: weft node set %s --route %s",
-            a->snapshot.self, text);
+            a->snapshot.self, ret.route);
     else if ((v4 ? in->forwards4 : in->forwards6) == 0)
-        (void)snprintf(why, sizeof(why),
+        (void)snprintf(ret.why, sizeof(ret.why),
             "this machine forwards no IPv%c: sysctl -w net.%s=1, and a line in /etc/sysctl.d keeps "
             "it so",
             v4 ? '4' : '6', v4 ? "ipv4.ip_forward" : "ipv6.conf.all.forwarding");
     else if (a->rules.guard_fault.text[0] != '\0')
-        (void)snprintf(why, sizeof(why), "the packet filter does not take its rules: %.180s",
-            a->rules.guard_fault.text);
-    return json_pack("{s:s, s:b, s:b, s:s}", "route", text, "admitted", (int)is_admitted,
-        "masquerade", (int)!a->state.keeps_sources, "why", why);
+        (void)snprintf(ret.why, sizeof(ret.why),
+            "the packet filter does not take its rules: %.180s", a->rules.guard_fault.text);
+    return ret;
+}
+
+size_t status_own_subnets(
+    const struct status_input *in, struct status_subnet ret[static STATUS_SUBNETS_MAX])
+{
+    const struct subnets *has = snapshot_self(&in->agent->snapshot)->routes;
+    const struct subnets *asked = &in->agent->state.routes;
+    size_t n = 0;
+
+    for (unsigned i = 0; has && i < has->n; i++)
+        ret[n++] = explain_subnet(in, &has->items[i], true);
+    for (unsigned i = 0; i < asked->n; i++)
+        if (!has || !subnets_has(has, &asked->items[i]))
+            ret[n++] = explain_subnet(in, &asked->items[i], false);
+    return n;
 }
 
 /* Those behind this node: [{"route", "admitted", "masquerade", "why"}]. */
 static json_t *encode_own_routes(const struct status_input *in)
 {
-    const struct subnets *has = snapshot_self(&in->agent->snapshot)->routes;
-    const struct subnets *asked = &in->agent->state.routes;
+    struct status_subnet subnets[STATUS_SUBNETS_MAX];
+    size_t n = status_own_subnets(in, subnets);
     json_t *list = json_array();
 
-    for (unsigned i = 0; list && has && i < has->n; i++)
-        list = append(list, encode_own(in, &has->items[i], true));
-    for (unsigned i = 0; list && i < asked->n; i++)
-        if (!has || !subnets_has(has, &asked->items[i]))
-            list = append(list, encode_own(in, &asked->items[i], false));
+    for (size_t i = 0; list && i < n; i++)
+        list = append(list, json_pack("{s:s, s:b, s:b, s:s}", "route", subnets[i].route, "admitted",
+                                (int)subnets[i].is_admitted, "masquerade",
+                                (int)!in->agent->state.keeps_sources, "why", subnets[i].why));
     return list;
 }
 
@@ -199,6 +236,17 @@ static json_t *encode_offloads(const struct offloads *o)
     return list;
 }
 
+/* How datagrams arrive. */
+static json_t *encode_merging(const struct observe *seen)
+{
+    char device[IFNAMSIZ] = "";
+
+    /* One that is gone meanwhile has no name. */
+    (void)if_indextoname(seen->merging_ifindex, device);
+    return json_pack("{s:s, s:i, s:I}", "device", device, "percent", (int)seen->merging_percent,
+        "ageSeconds", (json_int_t)seen->merging_age_s);
+}
+
 /* Null while the interface is as it should be. */
 static json_t *encode_retry(const struct pass_plan *pass, nsec_t now)
 {
@@ -227,6 +275,7 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
     const struct agent *a = in->agent;
     const struct network *network = &in->render->snapshot->network;
     const struct fabric_report *fabric = node_fabric_report(a->fabric);
+    int cpu = machine_cpu_percent(node_watch_look(a->watch, in->now));
     json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:I}", "network",
         network->meta.name, "interface", a->reconcile.interface, "engine", in->engine, "engineWhy",
         a->reconcile.why, "fault", a->pass.fault.text, "retry", encode_retry(&a->pass, in->now),
@@ -236,6 +285,10 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
 
     if (fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(fabric));
+    if (a->seen.merging_ifindex != 0 && more)
+        (void)json_object_set_new(more, "merging", encode_merging(&a->seen));
+    if (cpu >= 0 && more)
+        (void)json_object_set_new(more, "cpuPercent", json_integer(cpu));
     if (a->resolver && more)
         (void)json_object_set_new(more, "dns", resolver_encode(a->resolver));
     return join(encode_node(self), more);
@@ -253,7 +306,7 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
                          ? json_null()
                          : json_integer((json_int_t)(in->hub.silent_for / NSEC_PER_SEC));
     json_t *more =
-        json_pack("{s:o, s:i, s:o, s:b, s:o, s:I, s:b, s:s, s:s, s:o, s:o, s:o*, s:s*, s:s*}",
+        json_pack("{s:o, s:i, s:o, s:b, s:o, s:I, s:b, s:s, s:s, s:o, s:o, s:o, s:o*, s:s*, s:s*}",
             "endpoint", encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
             hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
             "reachable", (int)in->hub.is_heard, "silentSeconds", silent, "quietSeconds",
@@ -261,7 +314,8 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
             stream_why ? stream_why : "", "oneWay",
             udp_asymmetry_names[udp_asymmetry_of(&transport->asymmetry)], "rxBytes",
             encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
-            encode_bytes(ob ? ob->facts.tx_bytes : 0), "storeBehindSeconds",
+            encode_bytes(ob ? ob->facts.tx_bytes : 0), "lossIn", encode_loss_in(ob, in->now),
+            "storeBehindSeconds",
             in->hub.store_behind_s ? json_integer((json_int_t)in->hub.store_behind_s) : NULL,
             "tlsFailure", in->hub.is_heard ? NULL : in->tls_failure, "refused",
             serving->refused.code != 0 ? serving->refused.text : NULL);
@@ -269,26 +323,28 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
     return join(encode_node(hub), more);
 }
 
-/* What is wrong with that hub, a clause; "": nothing. */
-static void explain_hub(const struct status_input *in, const struct agent_hub *hub,
-    const struct observation *ob, char ret[static WHY_MAX])
+void status_explain_hub(
+    const struct status_input *in, const struct agent_hub *hub, char ret[static STATUS_HUB_WHY_MAX])
 {
+    const struct observation *ob = observe_find(&in->agent->seen, &hub->key);
     char at[ENDPOINT_TEXT_MAX] = "an unknown place";
 
     ret[0] = '\0';
     if (ob && !endpoint_is_none(&ob->endpoint))
         (void)endpoint_format(&ob->endpoint, at);
     if (!observation_has_session(ob, in->now) && text_or_none(in->agent->pass.fault.text))
-        (void)snprintf(ret, WHY_MAX, "the interface of this node is not as it should be");
+        (void)snprintf(
+            ret, STATUS_HUB_WHY_MAX, "the interface of this node is not as it should be");
     else if (!observation_has_session(ob, in->now))
-        (void)snprintf(ret, WHY_MAX, "no handshake with it comes about at %s: %s", at,
+        (void)snprintf(ret, STATUS_HUB_WHY_MAX, "no handshake with it comes about at %s: %s", at,
             text_or_none(in->agent->time.lockout) ? in->agent->time.lockout
                                                   : "it is down, or UDP to it is blocked");
     else if (hub == in->agent->hubs.serving && !in->hub.is_heard)
-        (void)snprintf(ret, WHY_MAX, "it does not answer, and another one is being asked");
-    else if (hub->report_lost_at != 0)
         (void)snprintf(
-            ret, WHY_MAX, "it did not answer this node's last report, so it may be down");
+            ret, STATUS_HUB_WHY_MAX, "it does not answer, and another one is being asked");
+    else if (hub->report_lost_at != 0)
+        (void)snprintf(ret, STATUS_HUB_WHY_MAX,
+            "it did not answer this node's last report, so it may be down");
 }
 
 /* NULL, and so no field, where there is no choice. */
@@ -300,9 +356,9 @@ static json_t *encode_hubs(const struct status_input *in)
     for (unsigned i = 0; hubs && i < set->n; i++) {
         const struct agent_hub *hub = set->items[i];
         const struct observation *ob = observe_find(&in->agent->seen, &hub->key);
-        char why[WHY_MAX];
+        char why[STATUS_HUB_WHY_MAX];
 
-        explain_hub(in, hub, ob, why);
+        status_explain_hub(in, hub, why);
         hubs = append(hubs, json_pack("{s:s, s:b, s:b, s:o, s:o, s:s}", "name", hub->name, "serves",
                                 (int)(hub == set->serving), "reachable", (int)(why[0] == '\0'),
                                 "endpoint", encode_endpoint(ob ? &ob->endpoint : NULL),
@@ -318,10 +374,11 @@ static json_t *encode_peer(
     const struct endpoint *seen = ob ? &ob->endpoint : NULL;
     const struct endpoint *at = endpoint_is_none(&path->remote) ? seen : &path->remote;
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
-    json_t *more = json_pack("{s:o, s:o, s:i, s:o, s:o, s:I, s:b, s:b}", "endpoint",
-        encode_endpoint(at), "handshakeAgeSeconds", encode_age(ob, in->now), "mtu",
-        (int)render_mtu(in->render, node), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
-        "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "alarm",
+    json_t *more = json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:b, s:b}", "lossIn",
+        encode_loss_in(ob, in->now), "endpoint", encode_endpoint(at), "handshakeAgeSeconds",
+        encode_age(ob, in->now), "mtu", (int)render_mtu(in->render, node), "rxBytes",
+        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "alarm",
         (int)path->is_alarm, "stock", (int)node->stock);
 
     return join(join(encode_node(node), encode_reach(path, ob ? ob->rate : 0, in->now)), more);
@@ -368,14 +425,25 @@ static json_t *encode_keepalive(const struct status_input *in)
         is_known ? "" : keepalive_plan_why(plan));
 }
 
+/* What is found now, the gravest first. */
+static json_t *encode_findings(const struct status_input *in)
+{
+    json_t *all = findings_encode(&in->agent->findings, in->wall / NSEC_PER_SEC);
+    json_t *list = json_incref(json_object_get(all, "findings"));
+
+    json_decref(all);
+    return list;
+}
+
 json_t *status_encode(const struct status_input *in)
 {
     const struct agent *a = in->agent;
     const struct node_names *names = &a->names;
     const struct node *hub = render_relay(in->render);
 
-    return json_pack("{s:o, s:o, s:o*, s:o*, s:o, s:o, s:o, s:b, s:s*, s:o, s:o, s:o, s:s*, s:s*}",
-        "self", encode_self(in, snapshot_self(in->render->snapshot)), "hub",
+    return json_pack(
+        "{s:o, s:o, s:o*, s:o*, s:o, s:o, s:o, s:b, s:s*, s:o, s:o, s:o, s:s*, s:s*, s:o}", "self",
+        encode_self(in, snapshot_self(in->render->snapshot)), "hub",
         hub ? encode_hub(in, hub) : json_null(), "hubs", encode_hubs(in), "cluster",
         a->cluster ? encode_cluster(&a->cluster_seen, in->now) : NULL, "keepalive",
         encode_keepalive(in), "peers", encode_peers(in), "namesLeftOut",
@@ -384,7 +452,7 @@ json_t *status_encode(const struct status_input *in)
         names->failure.code != 0 ? err_text(&names->failure) : NULL, "routes",
         encode_routes(&a->reconcile.subnets), "ownRoutes", encode_own_routes(in), "jobs",
         meter_jobs_encode(&a->meter.meter), "copied", text_or_none(a->copy.why), "clock",
-        text_or_none(node_clock_why(&a->time)));
+        text_or_none(node_clock_why(&a->time)), "findings", encode_findings(in));
 }
 
 /* ---- the paths to one node ------------------------------------------------------------------ */

@@ -10,9 +10,12 @@
 #include <stdbool.h>
 
 #include "agent/hublink/hub_link.h"
+#include "base/addr.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "mesh/object/subnets.h"
 
+struct agent_hub;
 struct node;
 struct reach_peer;
 
@@ -41,6 +44,28 @@ struct status_input {
     nsec_t now;  /* monotonic */
     nsec_t wall; /* ns since 1970 */
 };
+
+/** Room for status_explain_hub(), with its zero. */
+#define STATUS_HUB_WHY_MAX (ENDPOINT_TEXT_MAX + 320)
+
+/** status_explain_hub() - what is wrong with that hub, a clause; "": nothing. */
+void status_explain_hub(const struct status_input *in, const struct agent_hub *hub,
+    char ret[static STATUS_HUB_WHY_MAX]);
+
+/** A subnet behind this node, or one that it has asked for. */
+struct status_subnet {
+    char route[IP_PREFIX_TEXT_MAX];
+    bool is_admitted;
+    char why[256]; /* why no packets get to it, and what helps; "": no obstacle is known on this
+                      machine */
+};
+
+/** Most of them: those that the hub has admitted, and those that were asked for. */
+#define STATUS_SUBNETS_MAX (2 * SUBNETS_MAX)
+
+/** status_own_subnets() - into @ret; returns how many. */
+size_t status_own_subnets(
+    const struct status_input *in, struct status_subnet ret[static STATUS_SUBNETS_MAX]);
 
 /** status_encode() - the status as JSON: a new reference, NULL for no memory. */
 json_t *status_encode(const struct status_input *in);

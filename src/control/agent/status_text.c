@@ -8,10 +8,13 @@
 #include "base/text.h"
 #include "base/traffic.h"
 #include "cost/ledger.h"
+#include "health/finding.h"
 #include "path/path.h"
 
-/* An alarm names at most so many peers, and so does the line with the rates. */
+/* The line with the rates names at most so many peers. */
 #define NAMED_MAX 10
+/* Most findings that are shown beside the peers. */
+#define FINDINGS_SHOWN 20
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
@@ -167,7 +170,6 @@ static void format_rates(const json_t *status, struct str *out)
         str_add(out, "\n");
     if (is_set(rates, "showsDscp"))
         str_add(out, "what is sent shows its DSCP outside the tunnel\n");
-    add_line(out, "rates are not kept: %s\n", rates, "why");
 }
 
 /* Who is in the jobs that run here, and what NCCL took. */
@@ -196,32 +198,6 @@ static void format_jobs(const json_t *jobs, struct str *out)
     }
 }
 
-static void format_fault(const json_t *self, struct str *out)
-{
-    const json_t *retry = json_object_get(self, "retry");
-    const char *fault = text_of(self, "fault", NULL);
-    long long n = number_of(retry, "failures");
-
-    if (!fault)
-        return;
-    str_addf(out, "the interface is not as it should be, and nobody is reached until it is: %s\n",
-        fault);
-    if (n > 0)
-        str_addf(out, "it was tried %lld time%s, and is tried again in %.1f s\n", n,
-            n == 1 ? "" : "s", json_number_value(json_object_get(retry, "inSeconds")));
-}
-
-/* Null, or not there with an older agent: none was removed. */
-static void format_foreign(const json_t *foreign, struct str *out)
-{
-    if (number_of(foreign, "removed") > 0)
-        str_addf(out,
-            "peers that somebody else had added to the interface and that were removed: %lld, the "
-            "last %lld s ago with the public key %s\n",
-            number_of(foreign, "removed"), number_of(foreign, "ageSeconds"),
-            text_of(foreign, "last", "?"));
-}
-
 /* "keepalive 21 s: the NAT forgets a silent UDP mapping after about 28 s, seen 3 min ago" */
 static void format_keepalive(const json_t *keepalive, struct str *out)
 {
@@ -238,22 +214,6 @@ static void format_keepalive(const json_t *keepalive, struct str *out)
             out, ": %s, seen %s ago\n", found, format_time(keepalive, "measuredSecondsAgo", buf));
     else
         str_addf(out, "; not measured yet: %s\n", text_of(keepalive, "why", "no reason is known"));
-}
-
-static void format_names(const json_t *status, struct str *out)
-{
-    const json_t *item;
-    size_t i;
-
-    add_line(out,
-        "the nodes' names are not written to the hosts file, which is tried again and again: %s\n",
-        status, "namesFailure");
-    json_array_foreach(json_object_get(status, "namesLeftOut"), i, item)
-        str_addf(out, "the name \"%s\" of node %s is left out of the hosts file: %s\n",
-            text_of(item, "name", "?"), text_of(item, "node", "?"), text_of(item, "why", "?"));
-    /* Why containers do not get the names from this node. */
-    add_line(out, "the nodes' names are not answered by DNS: %s\n",
-        json_object_get(json_object_get(status, "self"), "dns"), "why");
 }
 
 /* ---- hubs, and the cluster ------------------------------------------------------------------ */
@@ -273,7 +233,7 @@ static const char *format_presence(const json_t *hub, char buf[static 64])
     return buf;
 }
 
-/* The hub that serves this node, a line for each other one, and what is wrong with the first. */
+/* The hub that serves this node, and a line for each other one. */
 static void format_hubs(const json_t *status, struct str *out)
 {
     const json_t *hub = json_object_get(status, "hub");
@@ -292,22 +252,10 @@ static void format_hubs(const json_t *status, struct str *out)
         const char *why = text_of(other, "why", NULL);
 
         if (!is_set(other, "serves"))
-            str_addf(out, "hub %s at %s: %s%s, last handshake %s\n", text_of(other, "name", "?"),
-                text_of(other, "endpoint", "an unknown place"), why ? "away: " : "stands by",
-                why ? why : "", format_age(other, "handshakeAgeSeconds", age));
+            str_addf(out, "hub %s at %s: %s, last handshake %s\n", text_of(other, "name", "?"),
+                text_of(other, "endpoint", "an unknown place"), why ? "away" : "stands by",
+                format_age(other, "handshakeAgeSeconds", age));
     }
-    /* What other hubs, or people in the cluster, have changed is then not known here. */
-    if (number_of(hub, "storeBehindSeconds") > 0)
-        str_addf(out,
-            "hub: its store has not said for %lld s what has changed; what was changed elsewhere "
-            "since then is not known here\n",
-            number_of(hub, "storeBehindSeconds"));
-    add_line(out,
-        "hub: its events are refused, what was known before them stays, and its administrator "
-        "has to look into it: %s\n",
-        hub, "refused");
-    add_line(out, "hub: %s\n", hub, "why");
-    add_line(out, "hub: UDP to it fails, and so does TLS: %s\n", hub, "tlsFailure");
 }
 
 static void format_cluster(const json_t *cluster, struct str *out)
@@ -319,12 +267,7 @@ static void format_cluster(const json_t *cluster, struct str *out)
         return;
     if (is_set(cluster, "reachable"))
         str_add(out, "cluster: its API says who is in the network\n");
-    else if (why)
-        str_addf(out,
-            "cluster: its API does not answer for %lld s, known peers stay, and no change of the "
-            "network is heard of: %s\n",
-            age, why);
-    else
+    else if (!why)
         str_addf(out, "cluster: its API has been asked for %lld s and has not answered yet\n", age);
 }
 
@@ -338,10 +281,8 @@ void status_text_format_routes(const json_t *status, struct str *out)
     size_t i;
 
     json_array_foreach(json_object_get(status, "ownRoutes"), i, item) {
-        const char *why = text_of(item, "why", "");
-
-        str_addf(out, "this node is %sthe way to %s%s%s\n", why[0] ? "not yet " : "",
-            text_of(item, "route", ""), why[0] ? ": " : "", why);
+        if (!text_of(item, "why", NULL))
+            str_addf(out, "this node is the way to %s\n", text_of(item, "route", ""));
     }
     /* One line for each node, with the subnets behind it, which follow each other in @routes. */
     json_array_foreach(routes, i, item) {
@@ -365,6 +306,18 @@ void status_text_format_routes(const json_t *status, struct str *out)
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
+/* By the counters, of what it sends, where they tell; else of the agent's probes, both ways. */
+static const char *format_loss(const json_t *peer, char buf[static CELL_MAX])
+{
+    const json_t *share = json_object_get(json_object_get(peer, "lossIn"), "share");
+    double percent = json_number_value(share) * 100;
+
+    if (!json_is_number(share))
+        return format_real(peer, "loss", 100, "%", buf);
+    (void)snprintf(buf, CELL_MAX, percent > 0 && percent < 0.1 ? "%.3f %%" : "%.2f %%", percent);
+    return buf;
+}
+
 static void add_peer(struct table *t, const json_t *peer)
 {
     char path[REACH_TEXT_MAX];
@@ -372,9 +325,14 @@ static void add_peer(struct table *t, const json_t *peer)
 
     table_add(t, "%s", text_of(peer, "name", "?"));
     table_add(t, "%s", text_of(peer, "address4", "?"));
-    table_add(t, "%s", format_path(peer, path));
+    /* One that does not answer has nothing that was measured. */
+    if (json_is_integer(json_object_get(peer, "silentSeconds")))
+        table_add(t, "%s, silent for %s", format_path(peer, path),
+            format_time(peer, "silentSeconds", buf));
+    else
+        table_add(t, "%s", format_path(peer, path));
     table_add(t, "%s", format_real(peer, "rttMs", 1, "ms", buf));
-    table_add(t, "%s", format_real(peer, "loss", 100, "%", buf));
+    table_add(t, "%s", format_loss(peer, buf));
     table_add(t, "%lld", number_of(peer, "mtu"));
     table_add(t, "%s", format_time(peer, "sinceSeconds", buf));
     table_add(t, "%s", format_age(peer, "handshakeAgeSeconds", buf));
@@ -382,45 +340,86 @@ static void add_peer(struct table *t, const json_t *peer)
     table_add(t, "%s", format_bytes(peer, "txBytes", buf));
 }
 
-/* Has one of the first @before peers the same reason as @peer? */
-static bool is_said(const json_t *peers, size_t before, const json_t *peer)
+/* Is something found about this node and that peer? Then it says why. */
+static bool is_found(const json_t *status, const json_t *peer)
 {
-    for (size_t i = 0; i < before; i++) {
-        const json_t *other = json_array_get(peers, i);
+    const char *self = text_of(json_object_get(status, "self"), "name", "?");
+    char pair[FINDING_SUBJECT_MAX];
+    const json_t *finding;
+    size_t i;
 
-        if (json_equal(json_object_get(other, "why"), json_object_get(peer, "why")) &&
-            json_equal(json_object_get(other, "path"), json_object_get(peer, "path")))
+    (void)finding_name_pair(pair, self, text_of(peer, "name", "?"));
+    json_array_foreach(json_object_get(status, "findings"), i, finding)
+        if (strcmp(text_of(finding, "subject", ""), pair) == 0)
             return true;
-    }
     return false;
 }
 
-/* "ALARM: no direct path to b, c and 2 more, though only direct paths are wanted"; then each reason
- * once, because many peers have the same one. */
-static void format_alarm_and_reasons(const json_t *peers, struct str *out)
+/* Has one of those the same reason as @peer? */
+static bool is_said(const json_t *said, const json_t *peer)
 {
-    const json_t *peer;
-    size_t n = 0;
+    const json_t *other;
     size_t i;
 
-    json_array_foreach(peers, i, peer) {
-        if (!is_set(peer, "alarm"))
-            continue;
-        if (n < NAMED_MAX)
-            str_addf(out, "%s%s", n == 0 ? "ALARM: no direct path to " : ", ",
-                text_of(peer, "name", "?"));
-        n++;
-    }
-    if (n > NAMED_MAX)
-        str_addf(out, " and %zu more", n - NAMED_MAX);
-    if (n > 0)
-        str_add(out, ", though only direct paths are wanted\n");
-    json_array_foreach(peers, i, peer) {
+    json_array_foreach(said, i, other)
+        if (json_equal(json_object_get(other, "why"), json_object_get(peer, "why")) &&
+            json_equal(json_object_get(other, "path"), json_object_get(peer, "path")))
+            return true;
+    return false;
+}
+
+/* Why paths are not direct: each reason once, because many peers have the same one. */
+static void format_reasons(const json_t *status, struct str *out)
+{
+    json_t *said = json_array();
+    json_t *peer;
+    size_t i;
+
+    json_array_foreach(json_object_get(status, "peers"), i, peer) {
         const char *why = text_of(peer, "why", NULL);
 
-        if (why && !is_said(peers, i, peer))
-            str_addf(out, "%s: %s\n", text_of(peer, "path", "?"), why);
+        if (!why || is_said(said, peer) || is_found(status, peer))
+            continue;
+        (void)json_array_append(said, peer);
+        str_addf(out, "%s: %s\n", text_of(peer, "path", "?"), why);
     }
+    json_decref(said);
+}
+
+/* ---- findings ------------------------------------------------------------------------------- */
+
+void status_text_format_findings(const json_t *findings, size_t most, struct str *out)
+{
+    const json_t *finding;
+    char span[CELL_MAX];
+    size_t i;
+
+    if (json_array_size(findings) > 0)
+        str_add(out, "FINDINGS\n");
+    json_array_foreach(findings, i, finding) {
+        if (i == most) {
+            str_addf(out, "and %zu more: weft status --json\n", json_array_size(findings) - most);
+            return;
+        }
+        str_addf(out, "%-8s  %s  %s, for %s: %s\n          %s\n", text_of(finding, "severity", "?"),
+            text_of(finding, "code", "?"), text_of(finding, "subject", "?"),
+            format_time(finding, "forSeconds", span), text_of(finding, "text", "?"),
+            text_of(finding, "fix", "?"));
+    }
+}
+
+/* An agent of a version before findings has none in its status, whatever is wrong. */
+static void format_findings(const json_t *status, struct str *out)
+{
+    const json_t *findings = json_object_get(status, "findings");
+
+    if (json_array_size(findings) > 0)
+        str_add(out, "\n");
+    status_text_format_findings(findings, FINDINGS_SHOWN, out);
+    if (!json_is_array(findings))
+        str_add(out,
+            "what is wrong is not shown: the agent is of an older version than this command; "
+            "systemctl restart weft-agent\n");
 }
 
 void status_text_format(const json_t *status, struct str *out)
@@ -429,30 +428,19 @@ void status_text_format(const json_t *status, struct str *out)
         "PEER", "ADDRESS", "PATH", "RTT", "LOSS", "MTU", "SINCE", "HANDSHAKE", "RECEIVED", "SENT"};
     const json_t *self = json_object_get(status, "self");
     const json_t *peers = json_object_get(status, "peers");
-    const json_t *offload;
-    size_t index;
 
     str_addf(out, "%s in the network %s: %s, %s\n", text_of(self, "name", "?"),
         text_of(self, "network", "?"), text_of(self, "address4", "?"),
         text_of(self, "address6", "?"));
     str_addf(out, "interface %s (%s), MTU %lld\n", text_of(self, "interface", "?"),
         text_of(self, "engine", "no engine"), number_of(self, "mtu"));
-    /* A line for each offload that is off, with the reason. */
-    json_array_foreach(json_object_get(self, "offloads"), index, offload)
-        if (!is_set(offload, "on"))
-            str_addf(out, "the offload %s is off: %s\n", text_of(offload, "name", "?"),
-                text_of(offload, "why", "?"));
     format_rates(status, out);
     format_jobs(json_object_get(status, "jobs"), out);
-    format_fault(self, out);
-    add_line(out, "COPIED: %s\n", status, "copied");
-    add_line(out, "CLOCK: %s\n", status, "clock");
-    format_foreign(json_object_get(self, "foreignPeers"), out);
     format_hubs(status, out);
     format_cluster(json_object_get(status, "cluster"), out);
     format_keepalive(json_object_get(status, "keepalive"), out);
-    format_names(status, out);
     status_text_format_routes(status, out);
+    format_findings(status, out);
     str_add(out, "\n");
     if (json_array_size(peers) == 0) {
         str_add(out, "no other node yet\n");
@@ -460,7 +448,7 @@ void status_text_format(const json_t *status, struct str *out)
     }
     format_table(out, head, sizeof(head) / sizeof(*head), peers, add_peer);
     str_add(out, "\n");
-    format_alarm_and_reasons(peers, out);
+    format_reasons(status, out);
 }
 
 /* ---- the paths to one node ------------------------------------------------------------------ */
@@ -515,6 +503,9 @@ void status_text_format_paths(const json_t *paths, struct str *out)
     str_addf(out, "%s is reached by %s for %s, RTT %s\n", text_of(paths, "name", "?"),
         format_path(paths, path), format_time(paths, "sinceSeconds", since),
         format_real(paths, "rttMs", 1, "ms", rtt));
+    if (json_is_integer(json_object_get(paths, "silentSeconds")))
+        str_addf(out, "what was sent to it for %s has had no answer\n",
+            format_time(paths, "silentSeconds", since));
     add_line(out, "%s\n", paths, "why");
     if (json_is_integer(rate))
         str_addf(out, "what is sent to it is kept to %s\n",

@@ -20,6 +20,7 @@
 #include "api/server/server.h"
 #include "base/err.h"
 #include "mesh/names/hosts.h"
+#include "net/address/sockaddr.h"
 #include "net/netlink/rtnl.h"
 #include "net/socket/unix_socket.h"
 #include "net/tun/offload.h"
@@ -35,7 +36,8 @@ static struct world {
     struct server *server;
     char dir[64];
     char socket_path[96];
-    char answer[65536]; /* the last one, without its head */
+    char answer[65536];      /* the last one, without its head */
+    struct endpoint metrics; /* where it answers Prometheus */
 } w;
 
 static int enter(void **state)
@@ -72,23 +74,19 @@ static int leave(void **state)
     return netns_leave(state);
 }
 
-/* The status of the answer at the socket with that suffix. */
-static int ask_at(const char *suffix, const char *method, const char *path, const char *body)
+/* The status of the answer at the connection @fd, which is taken. */
+static int ask_by(int fd, const char *host, const char *method, const char *path, const char *body)
 {
-    char place[128];
     char request[1024];
     size_t len = 0;
     char *text;
     int status;
-    int fd;
 
-    (void)snprintf(place, sizeof(place), "%s%s", w.socket_path, suffix);
-    fd = unix_socket_connect(place, SOCK_STREAM);
     assert_true(fd >= 0);
     (void)snprintf(request, sizeof(request),
-        "%s %s HTTP/1.1\r\nHost: weft\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Type: application/json\r\n"
         "Content-Length: %zu\r\n\r\n%s",
-        method, path, strlen(body), body);
+        method, path, host, strlen(body), body);
     assert_int_equal(write(fd, request, strlen(request)), strlen(request));
     assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     for (ssize_t n = 1; n != 0; len += n > 0 ? (size_t)n : 0) {
@@ -103,6 +101,26 @@ static int ask_at(const char *suffix, const char *method, const char *path, cons
     assert_non_null(text);
     memmove(w.answer, text + 4, strlen(text + 4) + 1);
     return status;
+}
+
+/* At the socket with that suffix. */
+static int ask_at(const char *suffix, const char *method, const char *path, const char *body)
+{
+    char place[128];
+
+    (void)snprintf(place, sizeof(place), "%s%s", w.socket_path, suffix);
+    return ask_by(unix_socket_connect(place, SOCK_STREAM), "weft", method, path, body);
+}
+
+/* Over plain HTTP, as Prometheus does. */
+static int scrape(const char *host, const char *method, const char *path)
+{
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, &w.metrics);
+    int fd = socket(sa.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, &sa.any, len), 0);
+    return ask_by(fd, host, method, path, "");
 }
 
 static int ask(const char *method, const char *path, const char *body)
@@ -256,6 +274,43 @@ static void test_the_metrics(void **state)
     close_api();
 }
 
+/* At the address for Prometheus there are figures and nothing else, for programs only. */
+static void test_the_port_for_prometheus(void **state)
+{
+    struct agent *a = open_api(state);
+
+    (void)netns_raise_loopback(w.of->nl);
+    assert_true(agent_core_due(a) > 0);
+    assert_int_equal(
+        metrics_place_parse(&w.of->config.metrics, "127.0.0.1:9586", METRICS_PORT_AGENT, NULL), 0);
+    metrics_port_init(&a->metrics, &w.of->config.metrics, w.server, &a->snapshot);
+    assert_int_equal(agent_core_due(a), 0);
+    agent_core_poll(a);
+    agent_core_run(a, w.of->now);
+    assert_true(a->metrics.is_open);
+    w.metrics = a->metrics.at;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(scrape("127.0.0.1:9586", "GET", i == 0 ? "/metrics" : "/v1/metrics"), 200);
+        assert_non_null(strstr(w.answer, "weft_agent_passes_failing "));
+        assert_non_null(strstr(w.answer, "weft_agent_hub_reachable 0\n"));
+        assert_non_null(strstr(w.answer, "weft_agent_peers "));
+    }
+    assert_int_equal(ask("GET", "/metrics", ""), 200);
+    assert_non_null(strstr(w.answer, "weft_agent_peers "));
+    assert_int_equal(scrape("n2.default.weft:9586", "GET", "/metrics"), 200);
+    assert_int_equal(scrape("evil.example", "GET", "/metrics"), 403);
+    assert_int_equal(scrape("127.0.0.1", "GET", "/v1/status"), 404);
+    assert_non_null(strstr(w.answer, "GET /metrics is all that this address answers"));
+    assert_int_equal(scrape("127.0.0.1", "POST", "/v1/down"), 404);
+    assert_int_equal(scrape("127.0.0.1", "POST", "/metrics"), 405);
+    assert_int_equal(scrape("127.0.0.1", "GET", "/"), 404);
+    /* At the overlay address only members are answered. */
+    a->metrics.is_overlay = true;
+    assert_int_equal(scrape("127.0.0.1", "GET", "/metrics"), 403);
+    assert_non_null(strstr(w.answer, "members of the network only"));
+    close_api();
+}
+
 static void test_the_network_and_the_way_to_a_peer(void **state)
 {
     struct agent *a = open_api(state);
@@ -306,6 +361,7 @@ static void test_a_job_that_runs_here(void **state)
     expect_refusal(502, NO_HUB, "PUT", JOB, "{}");
     assert_true(job->is_started);
     expect_refusal(502, NO_HUB, "GET", "/v1/jobs", "");
+    expect_refusal(502, NO_HUB, "PUT", "/v1/jobs/train/samples", "{}");
     w.of->now += SEC;
     expect_refusal(502, NO_HUB, "DELETE", JOB, "");
     assert_int_equal(a->running.n, 0);
@@ -345,6 +401,20 @@ static void test_proofs(void **state)
     assert_int_equal(json_object_size(json_object_get(answer, "proofs")), 1);
     json_decref(answer);
     assert_int_equal(ask("POST", "/v1/measure/proofs", "{}"), 400);
+    close_api();
+}
+
+static void test_a_sample_of_a_line(void **state)
+{
+    struct agent *a = open_api(state);
+
+    assert_int_equal(
+        ask("POST", "/v1/measure/daily", "{\"peer\":\"n3\",\"sample\":[20786,9,8,7,6,5,4]}"), 204);
+    assert_int_equal(a->daily.n, 1);
+    assert_int_equal(a->daily.peers[0].sample.raw_kbit[1], 6);
+    assert_int_equal(ask("POST", "/v1/measure/daily", "{\"peer\":\"n3\",\"sample\":[]}"), 400);
+    assert_int_equal(
+        ask("POST", "/v1/measure/daily", "{\"peer\":\"x\",\"sample\":[1,0,0,0,0,0,0]}"), 400);
     close_api();
 }
 
@@ -465,10 +535,12 @@ int main(int argc, char *argv[])
         TEST(test_the_status),
         TEST(test_whether_this_machine_forwards),
         TEST(test_the_metrics),
+        TEST(test_the_port_for_prometheus),
         TEST(test_the_network_and_the_way_to_a_peer),
         TEST(test_a_job_that_runs_here),
         TEST(test_what_nccl_took),
         TEST(test_proofs),
+        TEST(test_a_sample_of_a_line),
         TEST(test_who_may_do_what),
         TEST(test_the_kernels_engine_is_not_renewed),
         TEST(test_it_is_taken_down),

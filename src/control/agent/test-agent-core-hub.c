@@ -259,6 +259,7 @@ static int leave(void **state)
     reconcile_deinit(&a->reconcile);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
+    findings_deinit(&a->findings);
     meter_deinit(&a->meter.meter);
     json_decref(a->copy.machine);
     free(a->routes);

@@ -87,6 +87,7 @@ static const struct route routes[] = {
     {"GET", "/v1/jobs", API_ACCESS_OVERLAY, handle, "", ROLE_VIEWER},
     {"GET", "/v1/jobs/{job}/{what}", API_ACCESS_OVERLAY, handle, "", ROLE_VIEWER},
     {"POST", "/v1/jobs/{job}/{what}", API_ACCESS_OVERLAY, handle, "", ROLE_VIEWER},
+    {"PUT", "/v1/drain", API_ACCESS_OVERLAY, handle, "", ROLE_VIEWER},
     ROUTES_END,
 };
 
@@ -260,6 +261,22 @@ static void test_all_jobs_have_no_name(void **state)
     wait_until(&w.n_answered, 1);
     assert_string_equal(w.a.asked, "GET /v1/jobs|");
     end_call(d);
+}
+
+/* What the node says of its health goes the same way. */
+static void test_a_drain(void **state)
+{
+    json_t *body = json_pack("{s:i}", "failed", 3);
+    struct response rs = {0};
+
+    job_calls_drain(&w.calls, body, &rs);
+    json_decref(body);
+    assert_non_null(rs.deferred);
+    rs.deferred->wake = on_answer;
+    wait_until(&w.n_answered, 1);
+    assert_string_equal(w.a.asked, "PUT /v1/drain {\"failed\":3}|");
+    assert_string_equal(text_of(rs.deferred, "is"), "there");
+    end_call(rs.deferred);
 }
 
 static void test_an_answer_without_a_body(void **state)
@@ -812,6 +829,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_hubs_answer_is_handed_on),
         TEST(test_all_jobs_have_no_name),
+        TEST(test_a_drain),
         TEST(test_an_answer_without_a_body),
         TEST(test_a_refusal_is_handed_on),
         TEST(test_a_name_that_no_job_has),

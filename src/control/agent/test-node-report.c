@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "agent/meter.h"
+#include "agent/node_daily.h"
 #include "agent/node_report.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
@@ -277,11 +278,145 @@ static void test_all_of_an_edge(void **state)
         "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":null,"
         "\"endpoint\":\"[fe80::7]:4000\",\"error\":\"its rate is not kept: no such scheduler\"}}");
     edges_are(&nr, w, text);
+    /* Why the path is no better one goes along, and what there is of it in 200 bytes. */
+    w->facts.rates_why = "";
+    w->observe.n = 1;
+    w->reached[0].kind = PATH_KIND_RELAY;
+    memset(w->reached[0].why, 'y', 250);
+    w->reached[0].why[250] = '\0';
+    w->reached[0].why[3] = '\033';
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"relay\",\"handshakeAgeSeconds\":0,\"endpoint\":\"[fe80::7]:4000\","
+        "\"publicKey\":\"%s\",\"why\":\"yyy %.196s\"}}",
+        key, w->reached[0].why + 4);
+    edges_are(&nr, w, text);
+    w->reached[0].why[0] = 'x';
+    edges_are(&nr, w, "{}");
+    w->reached[0].kind = PATH_KIND_DIRECT;
+    w->facts.rates_why = "no such scheduler";
+    /* Nor is one left out that had a path, and has none. */
+    w->facts.rates_why = NULL;
+    w->reached[0].why[0] = '\0';
+    w->observe.n = 0;
+    w->reached[0].kind = PATH_KIND_NONE;
+    w->reached[0].fell_back_at = 5 * SEC;
+    edges_are(&nr, w,
+        "{\"n3\":{\"path\":\"none\",\"handshakeAgeSeconds\":null,"
+        "\"endpoint\":\"[fe80::7]:4000\"}}");
+    w->reached[0].kind = PATH_KIND_DIRECT;
     /* An older hub knows of none of that. */
     w->observe.n = 1;
     w->seen[0].handshake_at = 90 * SEC;
     nr.is_old_hub = true;
     edges_are(&nr, w, "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10}}");
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* What is lost is told when it begins and when it is over, and when it is known at all. */
+static void test_loss(void **state)
+{
+    struct world *w = make_world();
+    struct loss_track track = {.n = 0};
+    struct node_report nr;
+    char key[X25519_BASE64_MAX];
+    char text[1024];
+
+    (void)x25519_public_format(&w->seen[0].key, key);
+    w->seen[0].loss = &track;
+    node_report_init(&nr, 7);
+    loss_track_add(&track, 0, 0, 0, 40 * SEC);
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"publicKey\":\"%s\"}}", key);
+    edges_are(&nr, w, text);
+    for (unsigned i = 1; i <= 60; i++)
+        loss_track_add(&track, 999, i % 10 == 0, 0, (40 + i) * SEC);
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"lossIn\":{\"lost\":6,"
+        "\"packets\":59946,\"seconds\":60,\"periods\":6},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    /* Another figure of the same level is not. */
+    loss_track_add(&track, 9990, 3, 0, 101 * SEC);
+    edges_are(&nr, w, "{}");
+    for (unsigned i = 0; i < 30; i++)
+        loss_track_add(&track, 990, 10, 0, (102 + i) * SEC);
+    w->facts.now = 131 * SEC;
+    w->seen[0].handshake_at = 121 * SEC;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"lossIn\":{\"lost\":305,"
+        "\"packets\":59975,\"seconds\":51,\"periods\":6},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    assert_int_equal(track.level, LOSS_LEVEL_SOME);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* Round trips are told when they are known, when they differ much, and when they are known no more.
+ */
+static void test_round_trips(void **state)
+{
+    struct world *w = make_world();
+    struct rtt_spread *spread = &w->reached[0].spread;
+    struct node_report nr;
+    char key[X25519_BASE64_MAX];
+    char text[1024];
+
+    (void)x25519_public_format(&w->seen[0].key, key);
+    node_report_init(&nr, 7);
+    *spread = (struct rtt_spread){20000, 31500, 250, 120, 0};
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":20.0,"
+        "\"p99Ms\":31.5,\"jitterMs\":0.25,\"samples\":120},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    *spread = (struct rtt_spread){21000, 40000, 9000, 200, 0};
+    edges_are(&nr, w, "{}");
+    spread->p99_us = 80000;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":21.0,"
+        "\"p99Ms\":80.0,\"jitterMs\":9.0,\"samples\":200},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    spread->usual_us = 20000;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"rtt\":{\"p50Ms\":21.0,"
+        "\"p99Ms\":80.0,\"jitterMs\":9.0,\"samples\":200,\"usualMs\":20.0},\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
+    *spread = (struct rtt_spread){.samples = 0};
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"publicKey\":\"%s\"}}", key);
+    edges_are(&nr, w, text);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* A sample is told until the hub has it, and to each hub. */
+static void test_samples_of_lines(void **state)
+{
+    static struct node_daily daily;
+    struct world *w = make_world();
+    struct node_report nr;
+    json_t *json;
+
+    daily = (struct node_daily){.n = 1, .seq = 5, .peers = {{.name = "n3", .seq = 5}}};
+    daily.peers[0].sample = (struct daily_sample){.day = 20786, .raw_kbit = {7, 0}};
+    w->facts.daily = &daily;
+    node_report_init(&nr, 7);
+    for (unsigned i = 0; i < 4; i++) {
+        json = node_report_encode(&nr, &w->facts);
+        assert_int_equal(json_object_size(json_object_get(json, "daily")), i < 2 || i == 3);
+        json_decref(json);
+        take(&nr, i == 0 ? EDGE_REPORT_LOST : EDGE_REPORT_TAKEN);
+        daily.seq = daily.peers[0].seq = i == 2 ? 6 : daily.seq;
+    }
+    /* Another hub has none of it. */
+    node_report_on_hub(&nr);
+    json = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_object_size(json_object_get(json, "daily")), 1);
+    json_decref(json);
     node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);
 }
@@ -545,17 +680,28 @@ static void test_node(void **state)
     assert_non_null(get(json, "node", "aead"));
     assert_null(get(json, "node", "hostname"));
     assert_null(get(json, "node", "routes"));
+    assert_null(get(json, "node", "metricsPort"));
+    assert_null(get(json, "node", "nat"));
     assert_null(get(json, "node", "fabric"));
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_KERNEL;
     w->facts.hostname = "box7";
+    w->facts.nat = &(struct keepalive_bounds){.lives = 27 * SEC, .dies = 28500 * MS};
+    w->facts.is_natted = true;
+    w->facts.metrics_port = 9586;
     assert_int_equal(subnets_parse(&w->routes, "10.9.0.0/24", NULL), 0);
     json = node_report_encode(&nr, &w->facts);
     assert_string_equal(json_string_value(get(json, "node", "engine")), "kernel");
     assert_null(get(json, "node", "aead"));
     assert_string_equal(json_string_value(get(json, "node", "hostname")), "box7");
     assert_int_equal(json_array_size(get(json, "node", "routes")), 1);
+    assert_int_equal(
+        json_integer_value(json_object_get(get(json, "node", "nat"), "survivedMs")), 27000);
+    assert_int_equal(
+        json_integer_value(json_object_get(get(json, "node", "nat"), "forgottenMs")), 28500);
+    assert_true(json_is_true(json_object_get(get(json, "node", "nat"), "natted")));
+    assert_int_equal(json_integer_value(get(json, "node", "metricsPort")), 9586);
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_AUTO;
@@ -565,6 +711,47 @@ static void test_node(void **state)
     assert_string_equal(
         json_string_value(json_object_get(get(json, "node", "fabric"), "kind")), "efa");
     json_decref(json);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* What is found is in each report, and another finding makes one due, but not other figures. */
+static void test_findings(void **state)
+{
+    struct world *w = make_world();
+    const char *self = w->snapshot.self;
+    struct findings found = {.n = 0};
+    struct node_report nr;
+    json_t *body;
+
+    w->facts.wall_s = 1000;
+    w->facts.findings = &found;
+    node_report_init(&nr, 7);
+    node_report_on_findings(&nr, &w->facts);
+    assert_false(nr.edges_changed);
+    body = node_report_encode(&nr, &w->facts);
+    assert_true(json_is_array(json_object_get(body, "findings")));
+    json_decref(body);
+    take(&nr, EDGE_REPORT_TAKEN);
+
+    (void)findings_add(&found, FINDING_CLOCK_OFF, self, 990, "12 s off");
+    node_report_on_findings(&nr, &w->facts);
+    assert_true(nr.edges_changed);
+    body = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_array_size(json_object_get(body, "findings")), 1);
+    json_decref(body);
+    take(&nr, EDGE_REPORT_TAKEN);
+    (void)findings_add(&found, FINDING_CLOCK_OFF, self, 995, "13 s off");
+    node_report_on_findings(&nr, &w->facts);
+    assert_false(nr.edges_changed);
+    (void)findings_add(&found, FINDING_DISK_LOW, self, 995, "it is nearly full");
+    node_report_on_findings(&nr, &w->facts);
+    assert_true(nr.edges_changed);
+    take(&nr, EDGE_REPORT_TAKEN);
+    /* It is over. */
+    findings_deinit(&found);
+    node_report_on_findings(&nr, &w->facts);
+    assert_true(nr.edges_changed);
     node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);
 }
@@ -631,6 +818,40 @@ static void test_what_moved(void **state)
     snapshot_deinit(&w->snapshot);
 }
 
+/* ---- its parts of edges ---------------------------------------------------------------------- */
+
+/* As the hub would show them: each with what was applied, and all of them each time. */
+static void test_parts_of_edges(void **state)
+{
+    struct world *w = make_world();
+    json_t *asked_for;
+    json_t *expected;
+    json_t *parts;
+
+    w->reached[1].is_alarm = true;
+    w->facts.applied = 40;
+    w->facts.fault = "no tun";
+    sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_AUTO));
+    for (unsigned i = 0; i < 2; i++) {
+        parts = node_report_parts(&w->facts, &asked_for);
+        assert_int_equal(json_object_size(parts), 2);
+        expected =
+            json_pack("{s:s, s:i, s:s, s:{s:i, s:s, s:s}}", "path", "direct", "handshakeAgeSeconds",
+                10, "publicKey", json_string_value(get(parts, "n3", "publicKey")), "applied",
+                "revision", 40, "error", "no tun", "engine", "userspace");
+        assert_true(json_equal(json_object_get(parts, "n3"), expected));
+        assert_true(json_is_true(get(parts, "n4", "alarm")));
+        json_decref(expected);
+        json_decref(parts);
+        /* Somebody has asked for one of the two. */
+        expected = json_pack("{s:b}", "n3", 1);
+        assert_true(json_equal(asked_for, expected));
+        json_decref(expected);
+        json_decref(asked_for);
+    }
+    snapshot_deinit(&w->snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -640,13 +861,18 @@ int main(void)
         cmocka_unit_test(test_hostname),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_all_of_an_edge),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_samples_of_lines),
         cmocka_unit_test(test_a_rate_that_is_not_kept),
         cmocka_unit_test(test_thousands_of_edges),
         cmocka_unit_test(test_what_is_lost),
         cmocka_unit_test(test_older_hub),
         cmocka_unit_test(test_applied),
         cmocka_unit_test(test_node),
+        cmocka_unit_test(test_findings),
         cmocka_unit_test(test_what_moved),
+        cmocka_unit_test(test_parts_of_edges),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

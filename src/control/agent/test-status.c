@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "agent/agent_core.h"
+#include "agent/node_findings.h"
 #include "agent/status.h"
 #include "agent/status_text.h"
 #include "base/text.h"
@@ -29,6 +30,7 @@ struct scene {
     struct render_input render;
     struct hub_link_view link;
     const char *tls_failure;
+    bool gro_off; /* the engine says that it does without udp-gro */
 };
 
 static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
@@ -85,9 +87,10 @@ static void free_scene(struct scene *sc)
     snapshot_deinit(&sc->agent.snapshot);
     observe_deinit(&sc->agent.seen);
     reach_deinit(&sc->agent.reach);
+    findings_deinit(&sc->agent.findings);
 }
 
-static json_t *encode(const struct scene *sc, bool hub_heard)
+static json_t *encode(struct scene *sc, bool hub_heard)
 {
     struct offloads offloads = offloads_all();
     struct status_input in = {.agent = &sc->agent,
@@ -102,6 +105,9 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
 
     in.hub.is_heard = hub_heard;
     offload_off(&offloads, OFFLOAD_UDP_GSO, "it got lost");
+    if (sc->gro_off)
+        offload_off(&offloads, OFFLOAD_UDP_GRO, "apart");
+    node_findings_look(&sc->agent.findings, &in);
     json = status_encode(&in);
     assert_non_null(json);
     return json;
@@ -131,7 +137,7 @@ static void test_json(void **state)
         "\"udp\": true, \"why\": \"\", "
         "\"oneWay\": \"\", "
         "\"rxBytes\": 1536, "
-        "\"txBytes\": 20}, "
+        "\"txBytes\": 20, \"lossIn\": null}, "
         "\"keepalive\": {\"seconds\": 10, \"from\": \"default\", \"survivedSeconds\": null, "
         "\"forgottenSeconds\": null, \"measured\": null, \"measuredSecondsAgo\": null, "
         "\"found\": \"\", \"why\": \"there is no session with the hub by UDP\"}, "
@@ -140,8 +146,12 @@ static void test_json(void **state)
         "\"island\": \"\", \"path\": \"relay\", \"relay\": \"hub\", "
         "\"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"sinceSeconds\": 60, \"rttMs\": null, "
-        "\"leastRttMs\": null, \"loss\": null, \"rateBitsPerSecond\": 20000000, "
+        "agent on it\", \"sinceSeconds\": 60, "
+        "\"silentSeconds\": null, \"rttMs\": null, "
+        "\"leastRttMs\": null, \"rttP50Ms\": null, \"rttP99Ms\": null, "
+        "\"jitterMs\": null, \"rttUsualMs\": null, \"loss\": null, \"rateBitsPerSecond\": "
+        "20000000, "
+        "\"lossIn\": null, "
         "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, "
         "\"mtu\": 1120, \"rxBytes\": 1536, \"txBytes\": 20, "
         "\"since\": 1789999940, \"alarm\": false, \"stock\": false}, "
@@ -150,13 +160,21 @@ static void test_json(void **state)
         "\"island\": \"\", \"path\": \"relay\", \"relay\": \"hub\", "
         "\"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"sinceSeconds\": 60, \"rttMs\": null, "
-        "\"leastRttMs\": null, \"loss\": null, \"rateBitsPerSecond\": null, "
+        "agent on it\", \"sinceSeconds\": 60, "
+        "\"silentSeconds\": null, \"rttMs\": null, "
+        "\"leastRttMs\": null, \"rttP50Ms\": null, \"rttP99Ms\": null, "
+        "\"jitterMs\": null, \"rttUsualMs\": null, \"loss\": null, \"rateBitsPerSecond\": null, "
+        "\"lossIn\": null, "
         "\"endpoint\": null, \"handshakeAgeSeconds\": null, "
         "\"mtu\": 1120, \"rxBytes\": 0, \"txBytes\": 0, "
         "\"since\": 1789999940, \"alarm\": false, \"stock\": false}], "
         "\"namesLeftOut\": [], \"namesPending\": false, "
-        "\"routes\": [], \"ownRoutes\": [], \"jobs\": []}";
+        "\"routes\": [], \"ownRoutes\": [], \"jobs\": [], "
+        "\"findings\": [{\"code\": \"WEFT-OFFLOAD-001\", \"severity\": \"note\", "
+        "\"about\": \"node\", \"subject\": \"n2\", \"title\": \"an offload is off\", "
+        "\"since\": 1790000000, \"forSeconds\": 0, "
+        "\"text\": \"the offload udp-gso is off: it got lost\", "
+        "\"fix\": \"It is the kernel's, or a driver's that is broken; use a newer kernel.\"}]}";
     struct scene sc;
     json_t *json;
     char *text;
@@ -199,6 +217,7 @@ static void expect(struct scene *sc, const char *place, const char *field, const
 static void test_a_peer_on_its_own_path(void **state)
 {
     struct fabric_report *fabric = calloc(1, sizeof(*fabric));
+    struct loss_track track = {.n = 0};
     struct reach_peer *peer;
     struct observation *ob;
     struct scene sc;
@@ -217,10 +236,27 @@ static void test_a_peer_on_its_own_path(void **state)
     assert_int_equal(endpoint_parse(&peer->remote, "198.51.100.7:4000", NULL), 0);
     expect(&sc, "peers", "rttMs", "null");
     expect(&sc, "peers", "loss", "null");
+    expect(&sc, "peers", "silentSeconds", "null");
     peer->is_measured = true;
     expect(&sc, "peers", "rttMs", "1.234");
     expect(&sc, "peers", "leastRttMs", "1.0");
+    expect(&sc, "peers", "rttP99Ms", "null");
+    peer->spread = (struct rtt_spread){1200, 9000, 0, RTT_SAMPLES_MIN, 1100};
+    expect(&sc, "peers", "rttP50Ms", "1.2");
+    expect(&sc, "peers", "rttP99Ms", "9.0");
+    expect(&sc, "peers", "jitterMs", "0.0");
+    expect(&sc, "peers", "rttUsualMs", "1.1");
+    peer->spread.samples = RTT_SAMPLES_MIN - 1;
+    expect(&sc, "peers", "rttP50Ms", "null");
+    expect(&sc, "peers", "rttUsualMs", "null");
+    expect(&sc, "peers", "loss", "null");
+    peer->has_loss = true;
     expect(&sc, "peers", "loss", "0.025");
+    peer->silent_since = NOW - 40 * SEC - 1;
+    expect(&sc, "peers", "silentSeconds", "40");
+    expect(&sc, "findings", "code", "\"WEFT-PEER-001\"");
+    expect(&sc, "findings", "subject", "\"n2--n3\"");
+    peer->silent_since = 0;
     expect(&sc, "peers", "path", "\"direct\"");
     expect(&sc, "peers", "relay", "null");
     expect(&sc, "peers", "endpoint", "\"198.51.100.7:4000\"");
@@ -242,9 +278,37 @@ static void test_a_peer_on_its_own_path(void **state)
     ob->facts.tx_bytes = INT64_MAX;
     expect(&sc, "peers", "rxBytes", "9223372036854775807");
     expect(&sc, "peers", "txBytes", "9223372036854775807");
+    ob->loss = &track;
+    for (unsigned i = 0; i < 60; i++)
+        loss_track_add(&track, 999, 1, 0, NOW - (59 - i) * SEC);
+    expect(&sc, "peers", "lossIn",
+        "{\"share\":0.001,\"from\":\"counters\",\"lost\":59,\"packets\":59000,"
+        "\"seconds\":59,\"periods\":6}");
+    ob->loss = NULL;
     /* Whom the network does not have any more is left out. */
     (void)snprintf(peer->node, sizeof(peer->node), "n9");
     expect(&sc, "peers", "name", "\"n4\"");
+    free_scene(&sc);
+}
+
+/* How datagrams arrive; and where they arrive one by one, that is not said of the offload, too. */
+static void test_merging(void **state)
+{
+    struct scene sc;
+
+    make_scene(&sc, true);
+    expect(&sc, "self", "merging", "");
+    /* Of a device that is gone. */
+    sc.agent.seen.merging_ifindex = INT32_MAX;
+    sc.agent.seen.merging_percent = 97;
+    sc.agent.seen.merging_age_s = 12;
+    expect(&sc, "self", "merging", "{\"device\":\"\",\"percent\":97,\"ageSeconds\":12}");
+    expect(&sc, "findings", "code", "\"WEFT-OFFLOAD-001\"");
+    sc.gro_off = true;
+    expect(&sc, "findings", "text",
+        "\"the offload udp-gso is off: it got lost; the offload udp-gro is off: apart\"");
+    sc.agent.seen.merging_percent = 0;
+    expect(&sc, "findings", "text", "\"the offload udp-gso is off: it got lost\"");
     free_scene(&sc);
 }
 
@@ -326,11 +390,14 @@ static void test_table(void **state)
     check_table(json,
         "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
         "interface weft0 (userspace), MTU 1420\n"
-        "the offload udp-gso is off: it got lost\n"
         "rates that are kept: all 100Mbit, bulk 2.5Mbit, to n3 20Mbit\n"
         "what is sent shows its DSCP outside the tunnel\n"
         "hub hub at 203.0.113.10:51820: answers, last handshake 12 s ago\n"
         "keepalive 10 s; not measured yet: there is no session with the hub by UDP\n"
+        "\n"
+        "FINDINGS\n"
+        "note      WEFT-OFFLOAD-001  n2, for 0 s: the offload udp-gso is off: it got lost\n"
+        "          It is the kernel's, or a driver's that is broken; use a newer kernel.\n"
         "\n"
         "PEER  ADDRESS    PATH           RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
         "n3    10.42.0.3  relay via hub  -    -     1120  60 s   4 s ago    1.5 KiB   20 B\n"
@@ -359,8 +426,11 @@ static void test_mesh_alarms(void **state)
     json_array_foreach(json_object_get(json, "peers"), i, peer)
         assert_true(json_is_true(json_object_get(peer, "alarm")));
     status_text_format(json, &out);
-    assert_non_null(strstr(str_text(&out),
-        "\nALARM: no direct path to n3, n4, though only direct paths are wanted\n"));
+    assert_non_null(strstr(str_text(&out), "\nwarning   WEFT-PATH-004  n2--n3, for 0 s: no direct "
+                                           "path to n3, though only direct paths "
+                                           "are wanted: "));
+    assert_non_null(strstr(str_text(&out), "WEFT-PATH-004  n2--n4"));
+    assert_null(strstr(str_text(&out), "\nrelay: "));
     str_deinit(&out);
     json_decref(json);
     free_scene(&sc);
@@ -374,16 +444,16 @@ static void test_names_left_out(void **state)
     struct str out = STR_NULL;
 
     make_scene(&sc, true);
+    sc.agent.names.left_out = json_pack("[{s:s, s:s, s:s}]", "name", "minio", "node", "n3", "why",
+        "this machine's resolver leads it to 192.0.2.7");
     json = encode(&sc, true);
-    (void)json_object_set_new(json, "namesLeftOut",
-        json_pack("[{s:s, s:s, s:s}]", "name", "minio", "node", "n3", "why",
-            "this machine's resolver leads it to 192.0.2.7"));
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
-        "\nthe name \"minio\" of node n3 is left out of the hosts file: this machine's resolver "
-        "leads it to 192.0.2.7\n"));
+        ", for 0 s: the name \"minio\" of node n3 is left out of the hosts file: this machine's "
+        "resolver leads it to 192.0.2.7\n"));
     str_deinit(&out);
     json_decref(json);
+    json_decref(sc.agent.names.left_out);
     free_scene(&sc);
 }
 
@@ -408,21 +478,29 @@ static void test_table_without_hub(void **state)
 
     make_scene(&sc, false);
     sc.tls_failure = "the hub says why";
+    sc.link.silent_for = 40 * SEC;
     json = encode(&sc, false);
-    check_table(json, "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
-                      "interface weft0 (userspace), MTU 1420\n"
-                      "the offload udp-gso is off: it got lost\n"
-                      "rates that are kept: all 100Mbit, bulk 2.5Mbit, to n3 20Mbit\n"
-                      "what is sent shows its DSCP outside the tunnel\n"
-                      "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
-                      "hub: UDP to it fails, and so does TLS: the hub says why\n"
-                      "keepalive 10 s; not measured yet: there is no session with the hub by UDP\n"
-                      "\n"
-                      "PEER  ADDRESS    PATH  RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
-                      "n3    10.42.0.3  none  -    -     1120  60 s   4 s ago    1.5 KiB   20 B\n"
-                      "n4    10.42.0.4  none  -    -     1120  60 s   never      0 B       0 B\n"
-                      "\n"
-                      "none: the hub does not answer, and packets to this peer go through it\n");
+    check_table(json,
+        "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
+        "interface weft0 (userspace), MTU 1420\n"
+        "rates that are kept: all 100Mbit, bulk 2.5Mbit, to n3 20Mbit\n"
+        "what is sent shows its DSCP outside the tunnel\n"
+        "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
+        "keepalive 10 s; not measured yet: there is no session with the hub by UDP\n"
+        "\n"
+        "FINDINGS\n"
+        "critical  WEFT-HUB-003  hub, for 0 s: hub at 203.0.113.10:51820: UDP to it fails, and so "
+        "does TLS: the hub says why\n"
+        "          On the hub: systemctl status weft-hub. On the way: UDP to its port, or TCP to "
+        "its API.\n"
+        "note      WEFT-OFFLOAD-001  n2, for 0 s: the offload udp-gso is off: it got lost\n"
+        "          It is the kernel's, or a driver's that is broken; use a newer kernel.\n"
+        "\n"
+        "PEER  ADDRESS    PATH  RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
+        "n3    10.42.0.3  none  -    -     1120  60 s   4 s ago    1.5 KiB   20 B\n"
+        "n4    10.42.0.4  none  -    -     1120  60 s   never      0 B       0 B\n"
+        "\n"
+        "none: the hub does not answer, and packets to this peer go through it\n");
     json_decref(json);
     free_scene(&sc);
 }
@@ -443,6 +521,7 @@ static void test_clock(void **state)
     status_text_format(json, &out);
     assert_non_null(strstr(out.text, "it is down, or UDP to it is blocked"));
     assert_null(strstr(out.text, "CLOCK"));
+    assert_non_null(strstr(out.text, "WEFT-HUBS-001  other, for 0 s: no handshake with it"));
     str_deinit(&out);
     json_decref(json);
     sc.agent.time = (struct node_clock){.off = "It is 7200 s ahead."};
@@ -453,8 +532,7 @@ static void test_clock(void **state)
     json = encode(&sc, true);
     out = (struct str)STR_NULL;
     status_text_format(json, &out);
-    assert_non_null(strstr(out.text, "\nCLOCK: the clock was set back\n"));
-    assert_non_null(strstr(out.text, "comes about at an unknown place: the clock was set back,"));
+    assert_non_null(strstr(out.text, "WEFT-CLOCK-002  n2, for 0 s: the clock was set back\n"));
     assert_null(strstr(out.text, "blocked"));
     str_deinit(&out);
     json_decref(json);
@@ -482,11 +560,12 @@ static void test_fault_and_foreign_peers(void **state)
     expect(&sc, "self", "retry", "{\"failures\":3,\"inSeconds\":1.5}");
     json = encode(&sc, false);
     status_text_format(json, &out);
-    assert_non_null(strstr(out.text, "nobody is reached until it is: somebody else has it\n"
-                                     "it was tried 3 times, and is tried again in 1.5 s\n"
-                                     "peers that somebody else had added to the interface and that "
-                                     "were removed: 2, the last 7 s ago with the public key "
-                                     "CQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"));
+    assert_non_null(strstr(out.text,
+        "n2, for 0 s: the interface is not as it should be, and nobody is reached until it is; it "
+        "was tried 3 times: somebody else has it\n"));
+    assert_non_null(strstr(out.text,
+        "n2, for 0 s: peers that somebody else had added to the interface and that were removed: "
+        "2, the last 7 s ago with the public key CQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"));
     str_deinit(&out);
     json_decref(json);
     sc.agent.pass.due_at = NOW - SEC;
@@ -558,8 +637,10 @@ static void test_faults(void **state)
     json = encode(&sc, true);
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
-        "\nthe interface is not as it should be, and nobody is reached until it is: cannot open "
-        "/dev/net/tun\nhub hub at 203.0.113.10:51820: silent for 12 s, last handshake"));
+        "n2, for 0 s: the interface is not as it should be, and nobody is reached until it is: "
+        "cannot open /dev/net/tun\n"));
+    assert_non_null(
+        strstr(str_text(&out), "\nhub hub at 203.0.113.10:51820: silent for 12 s, last handshake"));
     str_deinit(&out);
     out = (struct str)STR_NULL;
     json_decref(json);
@@ -576,9 +657,9 @@ static void test_faults(void **state)
     sc.link.store_behind_s = 34;
     json = encode(&sc, true);
     status_text_format(json, &out);
-    assert_non_null(strstr(str_text(&out),
-        "\nhub: its store has not said for 34 s what has changed; what was changed elsewhere since "
-        "then is not known here\n"));
+    assert_non_null(strstr(str_text(&out), "hub, for 0 s: its store has not said for 34 s what has "
+                                           "changed; what was changed elsewhere since "
+                                           "then is not known here\n"));
     str_deinit(&out);
     json_decref(json);
     free_scene(&sc);
@@ -602,8 +683,8 @@ static void test_hubs(void **state)
     json = encode(&sc, true);
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
-        "\nhub: its events are refused, what was known before them stays, and its administrator "
-        "has to look into it: they give the network other blocks\n"));
+        "hub, for 0 s: its events are refused, what was known before them stays, and its "
+        "administrator has to look into it: they give the network other blocks\n"));
     str_deinit(&out);
     out = (struct str)STR_NULL;
     json_decref(json);
@@ -623,10 +704,13 @@ static void test_hubs(void **state)
         "it is down, or UDP to it is blocked\"}]");
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
-        "hub hub-b at 203.0.113.10:51820: away: it did not answer this node's last report, so it "
-        "may be down, last handshake 4 s ago\nhub hub-c at an unknown place: away: no handshake "
-        "with it comes about at an unknown place: it is down, or UDP to it is blocked, last "
-        "handshake never\n"));
+        "hub hub-b at 203.0.113.10:51820: away, last handshake 4 s ago\nhub hub-c at an unknown "
+        "place: away, last handshake never\n"));
+    assert_non_null(strstr(str_text(&out),
+        "hub-b, for 0 s: it did not answer this node's last report, so it may be down\n"));
+    assert_non_null(strstr(str_text(&out),
+        "hub-c, for 0 s: no handshake with it comes about at an unknown place: it is down, or UDP "
+        "to it is blocked\n"));
     str_deinit(&out);
     json_decref(json);
     json = encode(&sc, false);
@@ -647,7 +731,7 @@ static void test_cluster(void **state)
     static const char *const lines[] = {
         "\ncluster: its API has been asked for 7 s and has not answered yet\n",
         "\ncluster: its API says who is in the network\n",
-        "\ncluster: its API does not answer for 9 s, known peers stay, and no change "
+        "n2, for 0 s: the cluster's API does not answer for 9 s, known peers stay, and no change "
         "of the network is heard of: nobody listens there\n"};
     struct status_cluster clusters[] = {{.since = NOW - 7 * SEC}, {false}, {false}};
     struct scene sc;
@@ -721,6 +805,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_a_peer_on_its_own_path),
+        cmocka_unit_test(test_merging),
         cmocka_unit_test(test_what_is_known_of_the_hub),
         cmocka_unit_test(test_names_and_copies),
         cmocka_unit_test(test_table),

@@ -10,10 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/err.h"
@@ -26,6 +30,7 @@
 #include "net/netlink/rtnl.h"
 #include "port/device.h"
 #include "port/port.h"
+#include "test/support/netns.h"
 #include "uapi/uapi.h"
 
 #define INTERFACE "wft0"
@@ -288,6 +293,50 @@ static void test_offloads(void **state)
         assert_int_equal(o.on[i], o.why[i][0] == '\0');
 }
 
+#define RUN_SEG 1000
+#define RUN_N   20
+/* In bursts of so many runs; many of them, and then it is in vain. */
+#define BURST      100
+#define BURSTS_MAX 200
+
+/* Runs that the loopback hands on as they were sent are seen to come merged. */
+static void test_merging(void **state)
+{
+    static const uint8_t bytes[RUN_N * RUN_SEG];
+    const struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(30000), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct engine *engine = need(state);
+    struct wg_config want = {.listen_port = 30000};
+    struct wg_config now = WG_CONFIG_NULL;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int seg = RUN_SEG;
+    struct rtnl_link link;
+    struct netlink nl;
+    unsigned lo;
+
+    if (setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &seg, sizeof(seg)) < 0)
+        skip();
+    assert_int_equal(netlink_open(&nl, NETLINK_ROUTE), 0);
+    lo = netns_raise_loopback(&nl);
+    assert_int_equal(rtnl_find_link(&nl, INTERFACE, &link), 0);
+    assert_int_equal(rtnl_set_link(&nl, link.ifindex, true, 0), 0);
+    netlink_close(&nl);
+    assert_true(x25519_derive_public(&secret, &want.public));
+    apply(engine, &want);
+    /* The port is opened once the interface is seen to be up. */
+    for (unsigned i = 0; now.merging_ifindex == 0; i++) {
+        assert_true(i < BURSTS_MAX);
+        for (unsigned k = 0; k < BURST; k++)
+            (void)sendto(fd, bytes, sizeof(bytes), 0, (const struct sockaddr *)&to, sizeof(to));
+        wg_config_deinit(&now);
+        now = have(engine);
+    }
+    assert_int_equal(now.merging_ifindex, lo);
+    assert_int_equal(now.merging_percent, 100);
+    wg_config_deinit(&now);
+    (void)close(fd);
+}
+
 #define CONTRACT(set_up_it)                                                                        \
     cmocka_unit_test_setup_teardown(test_fresh, set_up_it, tear_down),                             \
         cmocka_unit_test_setup_teardown(test_converges, set_up_it, tear_down),                     \
@@ -300,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CONTRACT(set_up_userspace),
+        cmocka_unit_test_setup_teardown(test_merging, set_up_userspace, tear_down),
         CONTRACT(set_up_kernel),
     };
 

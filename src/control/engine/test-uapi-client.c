@@ -13,6 +13,7 @@
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"
 #include "net/tun/offload.h"
+#include "relay/line.h"
 
 #define KEY_1 "0100000000000000000000000000000000000000000000000000000000000000"
 #define KEY_2 "0200000000000000000000000000000000000000000000000000000000000000"
@@ -147,7 +148,14 @@ static void test_decode(void **state)
         "listen_port=40000\n"
         "listen_errno=98\n"
         "fwmark=0x1f\n"
+        "socket_drops=41\n"
         "relay=true\n"
+        "relay_capacity=10000000\n"
+        "relay_rate=9500000\n"
+        "relay_level=full\n"
+        "relay_closed=true\n"
+        "relay_pair_away=" KEY_1 "," KEY_2 ",5000000\n"
+        "relay_pair=" KEY_1 "," KEY_3 ",4500000\n"
         "rate=100000000\n"
         "class_rate=bulk:20000000\n"
         "class_rate=unheard-of:1\n"
@@ -164,6 +172,10 @@ static void test_decode(void **state)
         "peer_rate=5000000\n"
         "rate_group=16\n"
         "rx_bytes=18446744073709551615\n"
+        "rx_datagrams=1000\n"
+        "rx_lost=18446744073709551615\n"
+        "rx_reordered=7\n"
+        "rx_repeated=3\n"
         "persistent_keepalive_interval=25\n"
         "cipher=aes256gcm\n"
         "session_cipher=aes256gcm\n"
@@ -198,6 +210,24 @@ static void test_decode(void **state)
     assert_int_equal(c.peers[0].facts.handshake_nsec, 123);
     assert_true(c.peers[0].facts.rx_bytes == UINT64_MAX);
     assert_int_equal(c.peers[0].facts.tx_bytes, 5);
+    assert_int_equal(c.socket_drops, 41);
+    assert_non_null(c.line);
+    assert_int_equal(c.line->capacity, 10000000);
+    assert_int_equal(c.line->rate, 9500000);
+    assert_int_equal(c.line->level, RELAY_LINE_FULL);
+    assert_int_equal(c.line->n_pairs, 2);
+    assert_true(c.line->pairs[0].is_away && !c.line->pairs[1].is_away);
+    assert_int_equal(c.line->pairs[0].pair.rate, 5000000);
+    assert_int_equal(c.line->pairs[1].pair.keys[1].b[0], 3);
+    assert_true(c.line->notice.is_closed);
+    assert_int_equal(c.line->notice.n_away, 1);
+    assert_true(c.line->notice.away[0] ==
+                path_pair_tag(&c.line->pairs[0].pair.keys[0], &c.line->pairs[0].pair.keys[1]));
+    assert_int_equal(c.peers[0].facts.arrivals.received, 1000);
+    assert_true(c.peers[0].facts.arrivals.lost == UINT64_MAX);
+    assert_int_equal(c.peers[0].facts.arrivals.reordered, 7);
+    assert_int_equal(c.peers[0].facts.arrivals.repeated, 3);
+    assert_int_equal(c.peers[1].facts.arrivals.received, 0);
     assert_int_equal(c.peers[0].mtu, 8928);
     assert_int_equal(c.peers[1].mtu, 0);
     assert_true(c.peers[0].rate == 5000000 && c.peers[1].rate == 0);
@@ -206,6 +236,24 @@ static void test_decode(void **state)
     assert_true(c.rates.classes[TRAFFIC_CLASS_NORMAL] == 0);
     assert_true(c.shows_dscp);
     assert_int_equal(c.peers[1].n_allowed, 0);
+    wg_config_deinit(&c);
+}
+
+/* How datagrams arrive. */
+static void test_decode_merging(void **state)
+{
+    static const char answer[] =
+        "merging_ifindex=3\nmerging_percent=97\nmerging_age_s=12\nerrno=0\n\n";
+    static const char wrong[] = "merging_ifindex=3\nmerging_percent=101\nerrno=0\n\n";
+    struct wg_config c = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(uapi_client_decode(&c, wrong, strlen(wrong), &e), -EBADMSG);
+    assert_string_equal(e.text, "the engine answered with a wrong merging_percent");
+    assert_int_equal(uapi_client_decode(&c, answer, strlen(answer), &e), 0);
+    assert_int_equal(c.merging_ifindex, 3);
+    assert_int_equal(c.merging_percent, 97);
+    assert_int_equal(c.merging_age_s, 12);
     wg_config_deinit(&c);
 }
 
@@ -230,6 +278,8 @@ static void test_refusals(void **state)
             "the engine answered with a wrong allowed_ip"},
         {"public_key=" KEY_1 "\nendpoint=nowhere\nerrno=0\n\n", -EBADMSG,
             "the engine answered with a wrong endpoint"},
+        {"public_key=" KEY_1 "\nrx_lost=-1\nerrno=0\n\n", -EBADMSG,
+            "the engine answered with a wrong rx_lost"},
         {"public_key=" KEY_1 "\nrx_bytes=1x\nerrno=0\n\n", -EBADMSG,
             "the engine answered with a wrong rx_bytes"},
         {"class_rate=bulk\nerrno=0\n\n", -EBADMSG, "the engine answered with a wrong class_rate"},
@@ -302,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_encode),
         cmocka_unit_test(test_handshake),
         cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_decode_merging),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_offloads),

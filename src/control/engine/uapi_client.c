@@ -16,6 +16,7 @@
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"
 #include "net/tun/offload.h"
+#include "relay/line.h"
 
 #define ERRNO_MAX 4095
 
@@ -181,6 +182,64 @@ static bool take_class_rate(struct decoder *dc)
     return true;
 }
 
+/* "KEY,KEY,BITS", the keys in hex. */
+static bool take_relay_pair(struct relay_line_report *line, bool is_away, char *value)
+{
+    struct relay_reported_pair *pair = &line->pairs[line->n_pairs];
+    char *second = strchr(value, ',');
+    char *rate = second ? strchr(second + 1, ',') : NULL;
+    struct path_relay_notice *notice = &line->notice;
+
+    if (!rate || line->n_pairs == RELAY_LINE_REPORTED_MAX ||
+        (is_away && notice->n_away == PATH_AWAY_MAX))
+        return false;
+    *second++ = *rate++ = '\0';
+    if (!x25519_public_parse_hex(&pair->pair.keys[0], value) ||
+        !x25519_public_parse_hex(&pair->pair.keys[1], second) ||
+        parse_u64(&pair->pair.rate, rate, 0, INT64_MAX, "rate", NULL) < 0)
+        return false;
+    pair->is_away = is_away;
+    line->n_pairs++;
+    if (is_away)
+        notice->away[notice->n_away++] = path_pair_tag(&pair->pair.keys[0], &pair->pair.keys[1]);
+    return true;
+}
+
+static bool take_level(const char *value, enum relay_line_level *ret)
+{
+    for (unsigned i = 0; i < RELAY_LINE_LEVEL_N; i++)
+        if (strcmp(value, relay_line_level_names[i]) == 0) {
+            *ret = (enum relay_line_level)i;
+            return true;
+        }
+    return false;
+}
+
+/* What is said of the line of a relay; what this version does not know of it is passed over. */
+static bool take_relay_line(struct decoder *dc)
+{
+    struct relay_line_report *line = dc->config.line;
+    const char *name = dc->line + strlen("relay_");
+    bool good = true;
+
+    if (!line)
+        line = dc->config.line = calloc(1, sizeof(*line));
+    if (!line)
+        return false;
+    if (strcmp(name, "capacity") == 0) {
+        good = parse_u64(&line->capacity, dc->value, 0, INT64_MAX, dc->line, NULL) == 0;
+    } else if (strcmp(name, "rate") == 0) {
+        good = parse_u64(&line->rate, dc->value, 0, INT64_MAX, dc->line, NULL) == 0;
+    } else if (strcmp(name, "level") == 0) {
+        good = take_level(dc->value, &line->level);
+    } else if (strcmp(name, "closed") == 0) {
+        line->notice.is_closed = strcmp(dc->value, "true") == 0;
+    } else {
+        good = take_relay_pair(line, strcmp(name, "pair_away") == 0, dc->value);
+    }
+    return good;
+}
+
 /** What a line says: the type of its field, or how it is taken. */
 enum line_value {
     LINE_U16,
@@ -195,6 +254,7 @@ enum line_value {
     LINE_ALLOWED_IP,
     LINE_PRIVATE_KEY,
     LINE_CLASS_RATE,
+    LINE_RELAY,
 };
 
 struct line_kind {
@@ -215,7 +275,17 @@ static const struct line_kind interface_lines[] = {
     {NAME("listen_port"), LINE_U16, CONFIG(listen_port), UINT16_MAX},
     {NAME("listen_errno"), LINE_U32, CONFIG(listen_errno), ERRNO_MAX},
     {NAME("fwmark"), LINE_MARK, CONFIG(fwmark), 0},
+    {NAME("merging_age_s"), LINE_U32, CONFIG(merging_age_s), UINT32_MAX},
+    {NAME("merging_ifindex"), LINE_U32, CONFIG(merging_ifindex), INT32_MAX},
+    {NAME("merging_percent"), LINE_U32, CONFIG(merging_percent), 100},
+    {NAME("socket_drops"), LINE_U64, CONFIG(socket_drops), UINT64_MAX},
     {NAME("relay"), LINE_BOOL, CONFIG(is_relay), 0},
+    {NAME("relay_capacity"), LINE_RELAY, 0, 0},
+    {NAME("relay_closed"), LINE_RELAY, 0, 0},
+    {NAME("relay_level"), LINE_RELAY, 0, 0},
+    {NAME("relay_pair"), LINE_RELAY, 0, 0},
+    {NAME("relay_pair_away"), LINE_RELAY, 0, 0},
+    {NAME("relay_rate"), LINE_RELAY, 0, 0},
     {NAME("rate"), LINE_U64, CONFIG(rates.all), TRAFFIC_RATE_MAX},
     {NAME("class_rate"), LINE_CLASS_RATE, 0, 0},
     {NAME("show_dscp"), LINE_BOOL, CONFIG(shows_dscp), 0},
@@ -236,6 +306,10 @@ static const struct line_kind peer_lines[] = {
     {NAME("peer_rate"), LINE_U64, PEER(rate), TRAFFIC_RATE_MAX},
     {NAME("relayed"), LINE_BOOL, PEER(is_relayed), 0},
     {NAME("rx_bytes"), LINE_U64, PEER(facts.rx_bytes), UINT64_MAX},
+    {NAME("rx_datagrams"), LINE_U64, PEER(facts.arrivals.received), UINT64_MAX},
+    {NAME("rx_lost"), LINE_U64, PEER(facts.arrivals.lost), UINT64_MAX},
+    {NAME("rx_reordered"), LINE_U64, PEER(facts.arrivals.reordered), UINT64_MAX},
+    {NAME("rx_repeated"), LINE_U64, PEER(facts.arrivals.repeated), UINT64_MAX},
     {NAME("tx_bytes"), LINE_U64, PEER(facts.tx_bytes), UINT64_MAX},
     {NULL, 0, 0, 0, 0},
 };
@@ -293,6 +367,9 @@ static int take_line(struct decoder *dc, const struct line_kind *k, void *of, st
         break;
     case LINE_CLASS_RATE:
         good = take_class_rate(dc);
+        break;
+    case LINE_RELAY:
+        good = take_relay_line(dc);
         break;
     }
     return good ? 0 : bad_value(dc, e);

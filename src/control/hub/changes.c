@@ -12,6 +12,7 @@
 #include "hub/overlay/overlay.h"
 #include "hub/streams/streams.h"
 #include "hub/watch/edge_events.h"
+#include "hub/watch/health.h"
 #include "hub/watch/watch.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -255,6 +256,8 @@ static void on_network_removed(void *ctx, const struct model_network *net)
     networks_forget(c->networks, net->spec.meta.name);
     if (c->events)
         edge_events_forget(c->events, net->spec.meta.name);
+    if (c->health)
+        health_forget(c->health, net->spec.meta.name);
     net->served->reap_at = plan_reaping(ctx, clock_now());
 }
 
@@ -302,6 +305,9 @@ static void on_node_changed(void *ctx, const struct model_node *node, const stru
 
     if (rekeyed)
         streams_end_node(node);
+    /* One that is pinned for an edge may be another one now. */
+    if (rekeyed && c->health)
+        health_look_again(c->health, node->net);
     if (moved4)
         jobs_end_member(&node->net->served->jobs, &before->address4);
     if (moved6)
@@ -394,6 +400,8 @@ static void on_node_removed(void *ctx, const struct model_node *node)
     if (!node->served->leaving && !node->net->leaving)
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->spec.meta.name,
             node->net->spec.meta.name, reason);
+    if (c->health && !node->net->leaving)
+        health_node_gone(c->health, node, clock_wall_s());
     node->served->reap_at = plan_reaping(c, now);
     if (strcmp(node->spec.meta.name, c->model->self) == 0 && !node->net->leaving)
         retire(c, node->net);
@@ -409,6 +417,8 @@ static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path b
         return;
     if (a && b)
         overlay_change_edge(a, b);
+    if (a && b && c->health)
+        health_edge_changed(c->health, a, b, clock_wall_s());
     watch_tell_edge(c->watcher, edge, clock_now());
 }
 

@@ -22,7 +22,7 @@
 #include "hub/model/model.h"
 
 struct changes {
-    /* changes_init() sets these, but for the last four, which the hub sets before it serves. */
+    /* changes_init() sets these, but for the last five, which the hub sets before it serves. */
     struct model *model;          /* pins */
     struct networks *networks;    /* pins: has the networks' keys */
     struct watcher *watcher;      /* pins */
@@ -33,6 +33,7 @@ struct changes {
                                      without sockets, and no interface may exist then */
     uint16_t api_port;            /* TCP port at which members are answered */
     struct edge_events *events;   /* pins: forgotten with their network; NULL: there are none */
+    struct health *health;        /* pins: what is found of each; NULL: nobody looks */
 
     bool is_running;       /* the data half and the watches are told; false while the hub starts */
     bool has_timer;        /* @reap_timer is in the loop */

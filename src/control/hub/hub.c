@@ -52,6 +52,17 @@ static void serve_jobs(struct hub *hub, nsec_t now)
     }
 }
 
+/* How this hub's line is: who uses it is told when it is full, and whom it asks to go. */
+static void look_line(struct hub *hub, nsec_t now)
+{
+    for (size_t i = 0; i < hub->model.networks.n; i++) {
+        const struct model_network *net = model_network_at(&hub->model, i);
+
+        if (hub_line_take(hub->reports.line, net, &hub->reports.events, clock_wall_s()))
+            watch_tell_status(&hub->watcher, net->own, now);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct hub *hub = timer->data;
@@ -59,6 +70,7 @@ static void on_tick(uv_timer_t *timer)
     nsec_t now = clock_now();
 
     presence_tick(&hub->reports, now, clock_wall_s());
+    look_line(hub, now);
     reports_look(&hub->reports, now, clock_wall_s());
     if ((public_addresses_tick(&hub->public_addresses, now) ||
             hub->networks.refresh_failure.code != 0 ||
@@ -84,6 +96,8 @@ static void on_tick(uv_timer_t *timer)
     serve_jobs(hub, now);
     jobs_tick(hub->jobs, now);
     streams_tick(&hub->streams, now);
+    if (hub->handlers.live)
+        live_tick(hub->handlers.live, now);
 }
 
 /* It is on_turn() that does what is due. */
@@ -177,6 +191,7 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
 
     changes_init(&hub->changes, &hub->model, &hub->networks, &hub->watcher, overlay,
         config->interface_prefix);
+    hub->changes.health = &hub->reports.health;
     networks_init(&hub->networks, &hub->disk, &hub->model, &hub->public_addresses,
         config->state_dir, &hub->rng);
     hub->networks.tls_pin = &hub->identity.pin;
@@ -192,10 +207,12 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
     if (hub->store && store_is_shared(hub->store))
         audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
+    hub->reports.line = overlay ? overlay_line(overlay) : NULL;
     hub->traffic = (struct traffic_book){
         .model = &hub->model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
     hub->spending = (struct spending){.book = &hub->traffic,
         .events = &hub->reports.events,
+        .health = &hub->reports.health,
         .prices = config->price_table ? &hub->prices : NULL};
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
@@ -203,9 +220,13 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
     owners_init(&hub->owners, &hub->model, clock_now);
     hub->orphans = (struct orphans){.owners = &hub->owners};
     streams_init(&hub->streams, hub->loop, config->udp_port);
+    web_access_init(&hub->web, &hub->rng);
+    live_init(&hub->live);
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;
     lend_parts(hub);
+    if (config->has_web)
+        handlers_web_begin(&hub->handlers, &hub->web, &hub->live);
 }
 
 /* Most records of jobs in the list of records that are set aside. People read that list, and a
@@ -320,6 +341,7 @@ static int open_server(struct hub *hub, struct err *e)
         .ctx = &hub->handlers,
         .identity = &hub->identity,
         .identify = access_identify,
+        .identify_page = access_identify_page,
         .begin = access_begin,
         .admits = access_admits,
         .end = access_end,
@@ -549,6 +571,8 @@ struct hub *hub_free(struct hub *hub)
     if (!hub)
         return NULL;
     server_free(hub->server);
+    live_deinit(&hub->live);
+    web_access_deinit(&hub->web);
     resources_free(hub->resources);
     json_decref(hub->networks.held_keys);
     jobs_free(hub->jobs);
@@ -558,7 +582,7 @@ struct hub *hub_free(struct hub *hub)
     traffic_book_deinit(&hub->traffic);
     admin_tokens_deinit(&hub->admins);
     owners_deinit(&hub->owners);
-    edge_events_deinit(&hub->reports.events);
+    reports_deinit(&hub->reports);
     runs_deinit(&hub->watcher.runs);
     model_deinit(&hub->model);
     store_free(hub->store);
@@ -574,6 +598,14 @@ struct hub *hub_free(struct hub *hub)
 uint16_t hub_api_port(const struct hub *hub)
 {
     return hub->handlers.api_port;
+}
+
+char *hub_web_url(struct hub *hub)
+{
+    struct web_grant grant = {.role = ROLE_ADMIN, .maker = "hub"};
+
+    return hub->handlers.web ? web_login_url(&hub->handlers, &grant, WEB_LOGIN_TTL, clock_now())
+                             : NULL;
 }
 
 const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX])

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/addr.h"
@@ -37,6 +38,7 @@ struct hub_config {
     const char *interface_prefix;     /* of its interfaces: "weft" gives "weft-default" */
     struct endpoint api_listen;       /* TCP; address none: all of them, v4 and v6 */
     uint16_t udp_port;                /* where WireGuard and the relay listen */
+    bool has_web;                     /* it shows a page to browsers */
     const char *const *options; /* lent to hub_new(): the command line, for backups; NULL: none */
     size_t n_options;
     struct hub_places
@@ -90,6 +92,10 @@ struct hub *hub_free(struct hub *hub);
 
 /** hub_api_port() - the TCP port of the API; known once hub_start() has returned. */
 uint16_t hub_api_port(const struct hub *hub);
+
+/** hub_web_url() - the URL of the page with a login of role admin, which is used once, within
+ * WEB_LOGIN_TTL; a secret, for the caller to free(). NULL: there is no page, or no memory. */
+char *hub_web_url(struct hub *hub);
 
 /** Room for a pin as text, with the terminating zero. */
 #define HUB_PIN_TEXT_MAX 45

@@ -26,6 +26,8 @@
 #include "hub/traffic/traffic_book.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
+#include "hub/web/live.h"
+#include "hub/web/web_access.h"
 #include "mesh/object/prices.h"
 
 struct hub {
@@ -48,6 +50,8 @@ struct hub {
     struct identity identity;    /* TLS */
     struct audit audit;          /* who changed what */
     struct admin_tokens admins;  /* who administers from afar */
+    struct web_access web;       /* who is at the page */
+    struct live live;            /* what open pages are told */
     struct owners owners;        /* which hub serves jobs */
     struct orphans orphans;      /* what removed networks have left */
     struct jobs *jobs;           /* owns */

@@ -154,6 +154,19 @@ int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadlin
     return dial_steps(to, o, 1, deadline, &fd, ret, e);
 }
 
+int dial_open(const struct dial_target *to, const struct order *o, nsec_t deadline, int *ret_fd,
+    json_t **ret, struct err *e)
+{
+    int fd = -1;
+    int r = dial_steps(to, o, 1, deadline, &fd, ret, e);
+
+    if (r < 0)
+        closep(&fd);
+    else
+        *ret_fd = fd;
+    return r;
+}
+
 bool dial_is_own(const struct ip_addr *a)
 {
     /* Connecting a datagram socket sends nothing; the kernel only chooses the source address. */
@@ -163,6 +176,22 @@ bool dial_is_own(const struct ip_addr *a)
 
     return open_towards(&to, SOCK_DGRAM, &fd) == 0 && sockaddr_local(fd, &from) == 0 &&
            ip_addr_equal(&from.addr, a);
+}
+
+bool dial_is_fit_peer(const struct ip_addr *a)
+{
+    static const char *const unfit[] = {
+        "127.0.0.0/8", "0.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8"};
+
+    if (ip_addr_is_none(a) || ip_addr_is_link_local(a) || dial_is_own(a))
+        return false;
+    for (size_t i = 0; i < sizeof(unfit) / sizeof(*unfit); i++) {
+        struct ip_prefix p;
+
+        if (ip_prefix_parse(&p, unfit[i], NULL) < 0 || ip_prefix_has(&p, a))
+            return false;
+    }
+    return true;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */

@@ -42,6 +42,16 @@ int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadlin
     struct err *e);
 
 /**
+ * dial_open() - the same, and the connection stays open
+ * @o:		CATCH; its id is set from @to
+ * @ret_fd:	owned by the caller
+ *
+ * Return: as dial_all().
+ */
+int dial_open(const struct dial_target *to, const struct order *o, nsec_t deadline, int *ret_fd,
+    json_t **ret, struct err *e);
+
+/**
  * dial_all() - open data connections, all at once, which takes no longer than opening one
  * @o:		SINK, SOURCE or HOP; its id is set from @to
  * @n:		how many connections; at most ORDER_STREAMS_MAX
@@ -57,6 +67,10 @@ int dial_all(const struct dial_target *to, const struct order *o, size_t n, nsec
 
 /** dial_is_own() - is this an address of this machine, as its routing sees it? */
 bool dial_is_own(const struct ip_addr *a);
+
+/** dial_is_fit_peer() - can a peer have this address? Not when it is one of this machine's own, or
+ * a loopback, link-local or multicast address. This holds wherever the address comes from. */
+bool dial_is_fit_peer(const struct ip_addr *a);
 
 /** dial_bind_device() - use only this interface; NULL: nothing is done. 0 or negative errno. */
 int dial_bind_device(int fd, const char *interface);

@@ -125,6 +125,8 @@ static const struct row facts_rows[] = {
     {ROW(BOOL, "rdma", struct facts, has_rdma)},
     {ROW(PAIR, "tcpBuffers", struct facts, tcp_receive_max)},
     {ROW(BOOL, "tcpRestarts", struct facts, tcp_restarts), .is_optional = true},
+    {ROW(BOOL, "countsLoss", struct facts, counts_loss), .is_optional = true},
+    {ROW(BOOL, "countsBursts", struct facts, counts_bursts), .is_optional = true},
     {ROW(TEXT, "interface", struct facts, interface)},
     {ROW(ADDRESS, "address", struct facts, address)},
     {ROW(ADDRESS, "hostAddress", struct facts, host_address)},
@@ -480,7 +482,7 @@ void facts_gather(struct facts *ret, const char *interface, const struct ip_addr
     uint64_t before;
     nsec_t start;
 
-    *ret = (struct facts){.address = *address};
+    *ret = (struct facts){.counts_loss = true, .counts_bursts = true, .address = *address};
     copy_text(ret->interface, sizeof(ret->interface), interface);
     copy_text(ret->versions.weft, sizeof(ret->versions.weft), version_text);
     if (uname(&kernel) == 0)

@@ -70,6 +70,9 @@ struct facts {
     uint64_t tcp_send_max;    /* bytes: third value of net.ipv4.tcp_wmem */
     bool tcp_restarts; /* after a pause TCP begins again with a small window, unless a route names
                           another congestion control */
+    bool counts_loss;  /* its measuring service knows ORDER_LOSS; one of an earlier version does not
+                        */
+    bool counts_bursts;          /* the same of ORDER_BURST */
     char interface[IFNAMSIZ];    /* the overlay's */
     struct ip_addr address;      /* this node's on that interface, IPv4 */
     struct ip_addr host_address; /* what the machine's own name resolves to; none: nothing */

@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     assert(frame_decode(&again, out, sizeof(out)));
     assert(again.kind == f.kind && again.seq == f.seq && again.heard == f.heard &&
            again.sent_at == f.sent_at && again.arrived_at == f.arrived_at &&
-           again.counted == f.counted && session_id_equal(&again.id, &f.id));
+           again.counted == f.counted && again.is_silent == f.is_silent &&
+           session_id_equal(&again.id, &f.id));
     return 0;
 }

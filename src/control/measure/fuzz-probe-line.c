@@ -28,11 +28,15 @@ static void check_order(const json_t *json)
     }
     assert(o.n_addrs <= ORDER_NODES_MAX && o.n_names <= ORDER_NODES_MAX);
     assert(o.streams <= ORDER_STREAMS_MAX && o.ms <= ORDER_MS_MAX && o.pings <= ORDER_PINGS_MAX);
+    assert(o.datagrams <= ORDER_DATAGRAMS_MAX && o.per_second <= ORDER_PER_SECOND_MAX);
+    assert(o.kind != ORDER_LOSS || (o.datagrams > 0 && o.per_second > 0 && o.ms > 0));
+    assert(o.kind != ORDER_BURST || (o.ms <= ORDER_BURST_MS_MAX && o.bytes <= ORDER_BURST_MAX));
+    assert(o.kind != ORDER_CATCH || (o.size >= FRAME_LEN && o.size <= ORDER_DATAGRAM_MAX));
     assert(o.kind != ORDER_ALLREDUCE || (o.rank < o.n_addrs && o.bytes <= ORDER_VECTOR_MAX));
     text = order_encode(&o);
     assert(text && order_decode(&again, text, &e) == 0);
     assert(again.kind == o.kind && again.bytes == o.bytes && again.rank == o.rank);
-    assert(again.has_proof == o.has_proof);
+    assert(again.has_proof == o.has_proof && again.datagrams == o.datagrams);
     assert(memcmp(again.proof.mac, o.proof.mac, sizeof(o.proof.mac)) == 0);
     json_decref(text);
     order_deinit(&again);
@@ -89,6 +93,9 @@ static void check_results(const json_t *json)
     static struct facts facts;
     struct idle_test idle;
     struct bulk bulk;
+    struct loss_test loss;
+    struct burst burst;
+    struct caught caught;
     struct allreduce sum;
     struct wrong_name wrong;
     struct err e = ERR_NULL;
@@ -105,6 +112,12 @@ static void check_results(const json_t *json)
     }
     if (bulk_decode(&bulk, json, &e) == 0)
         assert(memchr(bulk.via, '\0', sizeof(bulk.via)));
+    if (loss_test_decode(&loss, json, &e) == 0)
+        assert(memchr(loss.why, '\0', sizeof(loss.why)) && loss.heard <= loss.sent);
+    if (burst_decode(&burst, json, &e) == 0)
+        assert(memchr(burst.via, '\0', sizeof(burst.via)) && burst.size <= UINT16_MAX);
+    if (caught_decode(&caught, json, &e) == 0)
+        assert(caught.heard <= 10000000);
     if (allreduce_decode(&sum, json, &e) == 0)
         assert(sum.elapsed >= 0);
     if (facts_decode(&facts, json, &e) == 0) {

@@ -645,24 +645,6 @@ static int transfer_all(struct bulk *ret, struct lanes *lanes, const struct orde
     return collect_counts(lanes, &ret->out, e);
 }
 
-/* Can a peer have this address? Not when it is one of this machine's own, or a loopback, link-local
- * or multicast address. This holds wherever the address comes from. */
-static bool is_fit_for_peer(const struct ip_addr *a)
-{
-    static const char *const unfit[] = {
-        "127.0.0.0/8", "0.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8"};
-
-    if (ip_addr_is_none(a) || ip_addr_is_link_local(a) || dial_is_own(a))
-        return false;
-    for (size_t i = 0; i < sizeof(unfit) / sizeof(*unfit); i++) {
-        struct ip_prefix p;
-
-        if (ip_prefix_parse(&p, unfit[i], NULL) < 0 || ip_prefix_has(&p, a))
-            return false;
-    }
-    return true;
-}
-
 /* Changes @to to the peer's address outside the overlay, and to the port that the peer has opened
  * there for this session. */
 static int find_underlay(struct dial_target *to, const struct ip_addr *underlay, struct err *e)
@@ -672,7 +654,7 @@ static int find_underlay(struct dial_target *to, const struct ip_addr *underlay,
     json_int_t port;
     int r;
 
-    if (!is_fit_for_peer(underlay))
+    if (!dial_is_fit_peer(underlay))
         return err_set(e, -EHOSTUNREACH, "there is no direct path to it beside the overlay");
     r = dial_ask(to, &ask, clock_now() + DIAL_TIME, &answer, e);
     if (r < 0)

@@ -1,6 +1,6 @@
 /*
- * link_test.h - what a member measures with another one: the path without load, its throughput, and
- * their part of an all-reduce.
+ * link_test.h - what a member measures with another one: the path without load, its loss, its
+ * throughput, what it costs to be in the tunnel, and their part of an all-reduce.
  *
  * Threads: the caller's; all functions block.
  */
@@ -45,6 +45,24 @@ void idle_test_warm_up(const struct dial_target *to, const struct ip_addr *peers
  * answers nothing it takes 0.8 s.
  */
 void idle_test_run(struct idle_test *ret, const struct dial_target *to, uint32_t pings);
+
+/* ---- loss ------------------------------------------------------------------------------------ */
+
+/*
+ * So many datagrams that a loss of a thousandth is seen, which the peer counts and does not answer,
+ * but for a few. No more are on their way at once than any queue holds, so what is lost was not
+ * lost because of the test, even where a processor is busy.
+ */
+
+/**
+ * loss_test_run() - send datagrams to the peer, and ask it how many have come
+ * @ret:	always set; if that is not known, the reason is in its @why
+ * @to:		the peer, on the overlay
+ * @o:		LOSS
+ *
+ * Takes the time in @o at most, and some seconds more where answers are lost.
+ */
+void loss_test_run(struct loss_test *ret, const struct dial_target *to, const struct order *o);
 
 /* ---- transfers ------------------------------------------------------------------------------- */
 
@@ -116,6 +134,47 @@ void bulk_run(struct bulk *ret, const struct dial_target *to, const struct order
 
 /** bulk_serve() - serve a data connection that began with SINK or SOURCE. Does not close @fd. */
 void bulk_serve(int fd, const struct order *o);
+
+/* ---- bursts ---------------------------------------------------------------------------------- */
+
+/*
+ * Datagrams of one size, one behind the other, for a moment. The rate is that at which they arrive.
+ * In the tunnel and beside it they are the same, sent and counted by the same code, so what the one
+ * is less than the other is what the tunnel costs: its headers, and encryption where a processor is
+ * slower than the line.
+ *
+ * Beside the tunnel each end has a socket of its own. It asks a hub where its NAT shows it, tells
+ * the other end in the tunnel, and both send until they hear each other, as the tunnel's own paths
+ * are found. Where a NAT shows each destination another port that fails, and is said.
+ */
+
+/** Where an end beside the tunnel is. */
+struct burst_place {
+    struct ip_addr underlay; /* the other end's address, as this node itself has found it; none: not
+                                known */
+    struct endpoint stun;    /* a server that says where this end is seen; none: there is none */
+};
+
+/**
+ * burst_run() - send a burst to the peer, and ask it how fast it came
+ * @ret:	always set; if something failed, the reason is in its @why
+ * @to:		the peer, on the overlay
+ * @o:		BURST
+ *
+ * As with bulk_run() an order cannot choose where datagrams go beside the overlay: to the address
+ * from which the peer's sealed frames come, and only after something there has answered that knows
+ * the session.
+ */
+void burst_run(struct burst *ret, const struct dial_target *to, const struct order *o,
+    const struct burst_place *place);
+
+/**
+ * burst_serve() - serve a data connection that began with CATCH. Does not close @fd.
+ * @from:	who measures, on the overlay, and by which interface it is reached
+ * @own:	this node's address on the overlay
+ */
+void burst_serve(int fd, const struct order *o, const struct dial_target *from,
+    const struct ip_addr *own, const struct burst_place *place);
 
 /* ---- all-reduce ------------------------------------------------------------------------------ */
 

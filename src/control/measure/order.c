@@ -16,7 +16,8 @@
 #define REPEATS_MAX 1000
 
 static const char *const kind_names[] = {"none", "session", "facts", "names", "warm", "light",
-    "bulk", "heard", "underlay", "allreduce", "sink", "source", "hop", "port"};
+    "bulk", "loss", "heard", "underlay", "allreduce", "sink", "source", "hop", "port", "burst",
+    "catch"};
 static const char *const way_names[] = {"out", "in", "both"};
 const char *const order_algorithm_names[] = {"ring", "tree"};
 
@@ -74,18 +75,30 @@ static const struct row order_rows[] = {
         .has = offsetof(struct order, has_proof), .kinds = BIT(SESSION)},
     {ROW(TEXT, "purpose", struct order, purpose), .min = 1, .kinds = BIT(SESSION)},
     {ROW(HEX, "id", struct order, id),
-        .kinds = BIT(SESSION) | BIT(SINK) | BIT(SOURCE) | BIT(HOP) | BIT(PORT)},
+        .kinds = BIT(SESSION) | BIT(SINK) | BIT(SOURCE) | BIT(HOP) | BIT(PORT) | BIT(CATCH)},
     {ROW(U32, "seconds", struct order, seconds), .min = 1, .max = ORDER_SECONDS_MAX,
         .kinds = BIT(SESSION)},
-    {ROW(IPV4, "peer", struct order, peer), .kinds = BIT(IDLE_TEST) | BIT(BULK)},
+    {ROW(IPV4, "peer", struct order, peer),
+        .kinds = BIT(IDLE_TEST) | BIT(BULK) | BIT(LOSS) | BIT(BURST)},
     {ROW(U32, "pings", struct order, pings), .min = 1, .max = ORDER_PINGS_MAX,
         .kinds = BIT(IDLE_TEST)},
+    {ROW(U32, "datagrams", struct order, datagrams), .min = 1, .max = ORDER_DATAGRAMS_MAX,
+        .kinds = BIT(LOSS)},
+    {ROW(U32, "perSecond", struct order, per_second), .min = 1, .max = ORDER_PER_SECOND_MAX,
+        .kinds = BIT(LOSS)},
     {ROW(U32, "streams", struct order, streams), .min = 1, .max = ORDER_STREAMS_MAX,
         .kinds = BIT(BULK)},
     {ROW(U32, "rank", struct order, rank), .max = ORDER_NODES_MAX - 1,
         .kinds = BIT(HOP) | BIT(ALLREDUCE)},
     {ROW(U32, "ms", struct order, ms), .min = 1, .max = ORDER_MS_MAX,
-        .kinds = BIT(BULK) | BIT(SINK) | BIT(SOURCE) | BIT(ALLREDUCE)},
+        .kinds = BIT(BULK) | BIT(LOSS) | BIT(SINK) | BIT(SOURCE) | BIT(ALLREDUCE)},
+    {ROW(U32, "ms", struct order, ms), .min = 1, .max = ORDER_BURST_MS_MAX,
+        .kinds = BIT(BURST) | BIT(CATCH)},
+    {ROW(U64, "bytes", struct order, bytes), .min = 1, .max = ORDER_BURST_MAX, .kinds = BIT(BURST)},
+    {ROW(U32, "size", struct order, size), .min = FRAME_LEN, .max = ORDER_DATAGRAM_MAX,
+        .kinds = BIT(CATCH)},
+    {ROW(U32, "port", struct order, port), .min = 1, .max = UINT16_MAX, .kinds = BIT(CATCH)},
+    {ROW(U32, "mapped", struct order, mapped), .max = UINT16_MAX, .kinds = BIT(CATCH)},
     {ROW(U64, "bytes", struct order, bytes), .min = 1, .max = ORDER_BYTES_MAX,
         .kinds = BIT(BULK) | BIT(SOURCE)},
     {ROW(U64, "bytes", struct order, bytes), .min = 4, .max = ORDER_VECTOR_MAX,
@@ -95,7 +108,9 @@ static const struct row order_rows[] = {
     {ROW(ENUM, "way", struct order, way), .names = way_names, .max = ORDER_DIRECTION_N,
         .kinds = BIT(BULK)},
     {ROW(BOOL, "underlay", struct order, underlay), .is_optional = true,
-        .has = offsetof(struct order, underlay), .kinds = BIT(BULK)},
+        .has = offsetof(struct order, underlay), .kinds = BIT(BULK) | BIT(BURST) | BIT(CATCH)},
+    {ROW(BOOL, "tls", struct order, tls), .is_optional = true, .has = offsetof(struct order, tls),
+        .kinds = BIT(BURST)},
     {ROW(ENUM, "algorithm", struct order, algorithm), .names = order_algorithm_names,
         .max = ORDER_ALGORITHM_N, .kinds = BIT(ALLREDUCE)},
     {.type = ROW_END},
@@ -207,7 +222,8 @@ json_t *order_encode(const struct order *o)
 /* ---- pings ----------------------------------------------------------------------------------- */
 
 #define FRAME_MAGIC   0x57667001u /* the last byte is the version */
-#define FRAME_COUNTED 0x01u       /* a bit of the flags */
+#define FRAME_COUNTED 0x01u       /* bits of the flags */
+#define FRAME_SILENT  0x02u
 
 /* The layout on the wire; the numbers are offsets in bytes. */
 struct frame_wire {
@@ -230,7 +246,7 @@ void frame_encode(const struct frame *f, uint8_t out[static FRAME_LEN])
     struct frame_wire w = {
         .magic = be32_make(FRAME_MAGIC),
         .kind = (uint8_t)f->kind,
-        .flags = f->counted ? FRAME_COUNTED : 0,
+        .flags = (uint8_t)((f->counted ? FRAME_COUNTED : 0) | (f->is_silent ? FRAME_SILENT : 0)),
         .size = be16_make(f->size),
         .seq = be32_make(f->seq),
         .heard = be32_make(f->heard),
@@ -254,6 +270,7 @@ bool frame_decode(struct frame *ret, const uint8_t *p, size_t len)
     *ret = (struct frame){
         .kind = w.kind,
         .counted = (w.flags & FRAME_COUNTED) != 0,
+        .is_silent = (w.flags & FRAME_SILENT) != 0,
         .size = be16_get(w.size),
         .seq = be32_get(w.seq),
         .heard = be32_get(w.heard),

@@ -25,13 +25,18 @@
 /** Longest line of an order or an answer, bytes. */
 #define ORDER_LINE_MAX (128u << 10)
 
-#define ORDER_NODES_MAX   1024          /* addresses in one order, and names in one */
-#define ORDER_STREAMS_MAX 16            /* of one transfer */
-#define ORDER_PINGS_MAX   1000          /* of one train */
-#define ORDER_MS_MAX      30000         /* of one transfer or all-reduce */
-#define ORDER_BYTES_MAX   (16ull << 30) /* of one transfer */
-#define ORDER_VECTOR_MAX  (1ull << 30)  /* bytes of a vector; see also ALLREDUCE_SURE_MAX */
-#define ORDER_SECONDS_MAX 600           /* of one session */
+#define ORDER_NODES_MAX      1024           /* addresses in one order, and names in one */
+#define ORDER_STREAMS_MAX    16             /* of one transfer */
+#define ORDER_PINGS_MAX      1000           /* of one train */
+#define ORDER_MS_MAX         30000          /* of one transfer or all-reduce */
+#define ORDER_BYTES_MAX      (16ull << 30)  /* of one transfer */
+#define ORDER_VECTOR_MAX     (1ull << 30)   /* bytes of a vector; see also ALLREDUCE_SURE_MAX */
+#define ORDER_SECONDS_MAX    600            /* of one session */
+#define ORDER_DATAGRAMS_MAX  100000         /* of one test of loss */
+#define ORDER_PER_SECOND_MAX 50000          /* datagrams of it */
+#define ORDER_BURST_MS_MAX   1000           /* of one burst */
+#define ORDER_BURST_MAX      (256ull << 20) /* bytes of it */
+#define ORDER_DATAGRAM_MAX   9216           /* bytes of one of its datagrams */
 
 enum order_kind {
     ORDER_NONE,
@@ -41,6 +46,7 @@ enum order_kind {
     ORDER_WARM,      /* ping these members until they answer, so that the tunnels are up */
     ORDER_IDLE_TEST, /* measure reachability, RTT, loss, clock, MTU and MSS to a peer */
     ORDER_BULK,      /* measure throughput to a peer, from it, or both */
+    ORDER_LOSS,      /* count how many of many datagrams to a peer are lost */
     ORDER_HEARD,     /* report how many pings came from each member */
     ORDER_UNDERLAY,  /* open a port outside the overlay for this session */
     ORDER_ALLREDUCE, /* take part in an all-reduce */
@@ -48,6 +54,8 @@ enum order_kind {
     ORDER_SOURCE,    /* data connection: send, for the given time */
     ORDER_HOP,       /* data connection: from a neighbour in an all-reduce */
     ORDER_PORT,      /* between members: report the port that is open outside the overlay */
+    ORDER_BURST,     /* measure with datagrams what a way to a peer carries, and its RTT */
+    ORDER_CATCH,     /* data connection: count the datagrams of a burst */
     ORDER_N,
 };
 
@@ -88,18 +96,25 @@ struct order_name {
 /** An order. The comment of a field says in which kinds it is used. */
 struct order {
     enum order_kind kind;
-    struct session_id id;     /* SESSION, SINK, SOURCE, HOP, PORT */
+    struct session_id id;     /* SESSION, SINK, SOURCE, HOP, PORT, CATCH */
     char purpose[16];         /* SESSION: "preflight", "bench" */
     uint32_t seconds;         /* SESSION: how long it lasts at most */
     bool has_proof;           /* SESSION: */
     struct order_proof proof; /* SESSION: for the challenge of this connection */
-    struct ip_addr peer;      /* IDLE_TEST, BULK */
+    struct ip_addr peer;      /* IDLE_TEST, BULK, LOSS, BURST */
     uint32_t pings;           /* IDLE_TEST */
+    uint32_t datagrams;       /* LOSS: at most */
+    uint32_t per_second;      /* LOSS: datagrams, at most */
     uint32_t streams;         /* BULK */
-    uint32_t ms;              /* BULK, SINK, SOURCE: how long to send; ALLREDUCE: at most */
-    uint64_t bytes;           /* BULK, SOURCE: at most; ALLREDUCE: of the vector */
+    uint32_t ms; /* BULK, SINK, SOURCE, BURST, CATCH: how long to send; LOSS, ALLREDUCE: at most */
+    uint64_t bytes;           /* BULK, SOURCE, BURST: at most; ALLREDUCE: of the vector */
+    uint32_t size;            /* CATCH: bytes of each datagram */
+    uint32_t port;            /* CATCH: of the sender's socket */
+    uint32_t mapped;          /* CATCH: the same, as a server sees it; 0: not known */
     enum order_direction way; /* BULK */
-    bool underlay;            /* BULK: measure outside the overlay; see bulk_run() */
+    bool underlay;            /* BULK, BURST, CATCH: outside the overlay; see bulk_run() and
+                                 burst_run() */
+    bool tls;                 /* BURST: encrypted first, as a stream in TLS is */
     uint32_t rank;            /* ALLREDUCE: the member's own index in @addrs; HOP: the sender's */
     uint32_t repeats;         /* ALLREDUCE */
     enum order_algorithm algorithm; /* ALLREDUCE */
@@ -159,6 +174,7 @@ enum frame_kind {
 struct frame {
     enum frame_kind kind;
     bool counted;         /* the ping belongs to a train, so the receiver counts it */
+    bool is_silent;       /* ping: no pong is wanted; a service of an earlier version sends one */
     uint16_t size;        /* pong: bytes of the IPv4 packet in which the ping came; ping: 0 */
     struct session_id id; /* of the session in which both take part */
     uint32_t seq;         /* of the ping; a pong repeats it */

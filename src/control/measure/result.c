@@ -12,6 +12,8 @@
 #define BYTES_MAX (1ull << 50)
 #define RATE_MAX  (1ull << 50)
 
+#define DATAGRAMS_MAX 10000000u /* of one burst */
+
 bool result_is_bbr(const char *congestion)
 {
     return strncmp(congestion, "bbr", strlen("bbr")) == 0;
@@ -65,6 +67,32 @@ static const struct row bulk_rows[] = {
     {.type = ROW_END},
 };
 
+static const struct row loss_test_rows[] = {
+    {ROW(U32, "sent", struct loss_test, sent), .max = COUNT_MAX},
+    {ROW(U32, "heard", struct loss_test, heard), .max = COUNT_MAX},
+    {ROW(U32, "ms", struct loss_test, ms), .max = USEC_MAX / 1000},
+    {ROW(TEXT, "why", struct loss_test, why)},
+    {.type = ROW_END},
+};
+
+static const struct row burst_rows[] = {
+    {ROW(U32, "rttMinUs", struct burst, rtt_min_us), .max = USEC_MAX},
+    {ROW(U32, "rttMedianUs", struct burst, rtt_median_us), .max = USEC_MAX},
+    {ROW(U32, "size", struct burst, size), .max = UINT16_MAX},
+    {ROW(U32, "sent", struct burst, sent), .max = DATAGRAMS_MAX},
+    {ROW(U32, "heard", struct burst, heard), .max = DATAGRAMS_MAX},
+    {ROW(U64, "bitsPerSecond", struct burst, bits_per_s), .max = RATE_MAX},
+    {ROW(TEXT, "via", struct burst, via)},
+    {ROW(TEXT, "why", struct burst, why)},
+    {.type = ROW_END},
+};
+
+static const struct row caught_rows[] = {
+    {ROW(U32, "heard", struct caught, heard), .max = DATAGRAMS_MAX},
+    {ROW(U64, "bitsPerSecond", struct caught, bits_per_s), .max = RATE_MAX},
+    {.type = ROW_END},
+};
+
 static const struct row allreduce_rows[] = {
     {ROW(U64, "elapsedNs", struct allreduce, elapsed), .max = USEC_MAX * 1000ull},
     {ROW(U32, "repeats", struct allreduce, repeats), .max = COUNT_MAX},
@@ -107,6 +135,46 @@ int bulk_decode(struct bulk *ret, const json_t *json, struct err *e)
     struct bulk b = {0};
 
     return take(json, "the bulk result", bulk_rows, &b, ret, sizeof(*ret), e);
+}
+
+json_t *loss_test_encode(const struct loss_test *l)
+{
+    return table_encode(json_object(), loss_test_rows, 0, l);
+}
+
+int loss_test_decode(struct loss_test *ret, const json_t *json, struct err *e)
+{
+    struct loss_test l = {0};
+    int r = take(json, "the result of loss", loss_test_rows, &l, ret, sizeof(*ret), e);
+
+    /* A duplicate, which the network made, was counted as well. */
+    if (r == 0 && ret->heard > ret->sent)
+        ret->heard = ret->sent;
+    return r;
+}
+
+json_t *burst_encode(const struct burst *b)
+{
+    return table_encode(json_object(), burst_rows, 0, b);
+}
+
+int burst_decode(struct burst *ret, const json_t *json, struct err *e)
+{
+    struct burst b = {0};
+
+    return take(json, "the result of a burst", burst_rows, &b, ret, sizeof(*ret), e);
+}
+
+json_t *caught_encode(const struct caught *c)
+{
+    return table_encode(json_object(), caught_rows, 0, c);
+}
+
+int caught_decode(struct caught *ret, const json_t *json, struct err *e)
+{
+    struct caught c = {0};
+
+    return take(json, "what came of a burst", caught_rows, &c, ret, sizeof(*ret), e);
 }
 
 json_t *allreduce_encode(const struct allreduce *rd)

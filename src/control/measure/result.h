@@ -58,6 +58,32 @@ struct bulk {
     char why[RESULT_WHY_MAX];   /* what failed; "" when nothing did */
 };
 
+/** How many of many datagrams arrived, from the member that measures to its peer. */
+struct loss_test {
+    uint32_t sent;
+    uint32_t heard;           /* how many of these the peer has received; at most @sent */
+    uint32_t ms;              /* for how long they were sent */
+    char why[RESULT_WHY_MAX]; /* why that is not known; "" when it is */
+};
+
+/** What a burst of datagrams has shown of the way from the member that measures to its peer. */
+struct burst {
+    uint32_t rtt_min_us; /* round trip of small datagrams before it; both 0: not measured */
+    uint32_t rtt_median_us;
+    uint32_t size; /* bytes of each datagram, without headers */
+    uint32_t sent;
+    uint32_t heard;             /* how many of these arrived */
+    uint64_t bits_per_s;        /* at which they arrived; of their bytes without headers */
+    char via[IP_ADDR_TEXT_MAX]; /* the peer's address that was used */
+    char why[RESULT_WHY_MAX];   /* what failed; "" when nothing did */
+};
+
+/** What a member says of the burst that it was sent. */
+struct caught {
+    uint32_t heard;
+    uint64_t bits_per_s; /* 0: too few arrived */
+};
+
 /** One member's part in an all-reduce. */
 struct allreduce {
     nsec_t elapsed;           /* time of one repeat, on average */
@@ -108,6 +134,18 @@ int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e);
 json_t *bulk_encode(const struct bulk *b);
 /** bulk_decode() - as idle_test_decode(). */
 int bulk_decode(struct bulk *ret, const json_t *json, struct err *e);
+/** loss_test_encode() - as JSON: a new reference; NULL for no memory. */
+json_t *loss_test_encode(const struct loss_test *l);
+/** loss_test_decode() - as idle_test_decode(). */
+int loss_test_decode(struct loss_test *ret, const json_t *json, struct err *e);
+/** burst_encode() - as JSON: a new reference; NULL for no memory. */
+json_t *burst_encode(const struct burst *b);
+/** burst_decode() - as idle_test_decode(). */
+int burst_decode(struct burst *ret, const json_t *json, struct err *e);
+/** caught_encode() - as JSON: a new reference; NULL for no memory. */
+json_t *caught_encode(const struct caught *c);
+/** caught_decode() - as idle_test_decode(). */
+int caught_decode(struct caught *ret, const json_t *json, struct err *e);
 /** allreduce_encode() - as JSON: a new reference; NULL for no memory. */
 json_t *allreduce_encode(const struct allreduce *rd);
 /** allreduce_decode() - as idle_test_decode(). */

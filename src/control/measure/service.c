@@ -45,6 +45,9 @@
 #define PINGS_A_TURN   64
 #define PACKET_MAX     65535
 #define IP_UDP_HEADERS 28
+/* Bytes of datagrams that wait to be read, while the processor is busy; the kernel gives as much of
+ * that as it allows. */
+#define DATAGRAMS_WAITING (1 << 20)
 
 /* How long the first order is waited for. A coordinator connects to all members before it gives
  * one. */
@@ -349,7 +352,25 @@ static bool are_members(struct service_connection *c, const struct order *o)
     return true;
 }
 
-/* IDLE_TEST or BULK, with one other member. */
+/* Where that member is beside the overlay, and which hub says where this end is seen. */
+static struct burst_place find_place(struct service *s, const struct ip_addr *address)
+{
+    struct burst_place ret = {.stun = {.port = 0}};
+
+    (void)pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_members; i++) {
+        const struct service_member *m = &s->members[i];
+
+        if (ip_addr_equal(&m->address, address))
+            ret.underlay = m->underlay;
+        if (m->is_hub && m->stun_port != 0)
+            ret.stun = (struct endpoint){.addr = m->underlay, .port = (uint16_t)m->stun_port};
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return ret;
+}
+
+/* IDLE_TEST, BULK, LOSS or BURST, with one other member. */
 static int measure_peer(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
@@ -357,6 +378,9 @@ static int measure_peer(
     struct ip_addr own = own_address(c->service);
     struct service_member member;
     struct idle_test idle;
+    struct burst_place place = find_place(c->service, &o->peer);
+    struct loss_test loss;
+    struct burst burst;
     struct bulk bulk;
 
     if (ip_addr_equal(&o->peer, &own) || !find_member(c->service, &o->peer, &member))
@@ -364,6 +388,14 @@ static int measure_peer(
     if (o->kind == ORDER_BULK) {
         bulk_run(&bulk, &to, o, &member.underlay);
         return send_answer(c, bulk_encode(&bulk));
+    }
+    if (o->kind == ORDER_LOSS) {
+        loss_test_run(&loss, &to, o);
+        return send_answer(c, loss_test_encode(&loss));
+    }
+    if (o->kind == ORDER_BURST) {
+        burst_run(&burst, &to, o, &place);
+        return send_answer(c, burst_encode(&burst));
     }
     idle_test_run(&idle, &to, o->pings);
     memcpy(idle.path, member.path, sizeof(idle.path));
@@ -390,6 +422,8 @@ static int carry_out_order(
         return accept_order(c);
     case ORDER_IDLE_TEST:
     case ORDER_BULK:
+    case ORDER_LOSS:
+    case ORDER_BURST:
         return measure_peer(c, o, id);
     case ORDER_HEARD:
         return tell_heard(c);
@@ -409,6 +443,7 @@ static int carry_out_order(
     case ORDER_SOURCE:
     case ORDER_HOP:
     case ORDER_PORT:
+    case ORDER_CATCH:
     case ORDER_N:
         break;
     }
@@ -484,6 +519,10 @@ static void run_session(struct service_connection *c, struct line_buffer *lb, co
 
 static void run_data(struct service_connection *c, const struct order *o)
 {
+    struct burst_place place = find_place(c->service, &c->from);
+    struct dial_target from = make_target(c, &c->from, &o->id);
+    struct ip_addr own = own_address(c->service);
+
     if (!session_has(&c->service->session, &o->id, clock_now())) {
         (void)send_refusal(c, "it is not in that session");
         return;
@@ -495,6 +534,10 @@ static void run_data(struct service_connection *c, const struct order *o)
                          : send_answer(c, json_pack("{s:i}", "port", (int)port)));
         return;
     }
+    if (o->kind == ORDER_CATCH && c->access == SERVICE_ACCESS_OVERLAY) {
+        burst_serve(c->fd, o, &from, &own, &place);
+        return;
+    }
     if (o->kind == ORDER_HOP) {
         /* The answer has to be sent first, because the thread that takes the connection writes to
          * it at once. */
@@ -503,7 +546,7 @@ static void run_data(struct service_connection *c, const struct order *o)
             c->fd = -1;
         return;
     }
-    if (accept_order(c) == 0)
+    if (o->kind != ORDER_CATCH && accept_order(c) == 0)
         bulk_serve(c->fd, o);
 }
 
@@ -554,7 +597,7 @@ static void serve_connection(struct service_connection *c)
     if (read_order(c, &lb, clock_now() + patience, &o) < 0)
         return;
     if (o.kind == ORDER_SINK || o.kind == ORDER_SOURCE || o.kind == ORDER_HOP ||
-        o.kind == ORDER_PORT)
+        o.kind == ORDER_PORT || o.kind == ORDER_CATCH)
         run_data(c, &o);
     else if (o.kind != ORDER_SESSION || c->access == SERVICE_ACCESS_UNDERLAY)
         (void)send_refusal(c, "a session comes first");
@@ -572,10 +615,13 @@ static int open_inet(const struct service *s, const struct endpoint *ep, int typ
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, ep);
     _cleanup_(closep) int fd = socket(sa.any.sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int waiting = DATAGRAMS_WAITING;
     int one = 1;
 
     if (fd < 0)
         return -errno;
+    if (type == SOCK_DGRAM)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &waiting, sizeof(waiting));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     (void)setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof(one));
     if (!ip_addr_is_none(&ep->addr) && dial_bind_device(fd, s->interface) < 0)
@@ -716,7 +762,9 @@ static void answer_ping(
     struct endpoint from;
 
     if (ping->kind != FRAME_PING || !sockaddr_to_endpoint(sa, &from) ||
-        !session_hear(&s->session, &ping->id, &from.addr, ping->counted, clock_now(), &pong.heard))
+        !session_hear(
+            &s->session, &ping->id, &from.addr, ping->counted, clock_now(), &pong.heard) ||
+        ping->is_silent)
         return;
     pong.kind = FRAME_PONG;
     pong.arrived_at = clock_wall();

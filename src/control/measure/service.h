@@ -40,6 +40,7 @@ struct service_member {
     char hostname[NAME_MAX_LEN + 1]; /* of its machine, if that is another name; else "" */
     bool has_key;                    /* @key is known: an agent of ours runs there */
     struct measure_proof_key key;    /* checks the orders that it gives to this node */
+    uint32_t stun_port; /* of a hub: where it answers STUN, at @underlay; 0: not known */
     bool is_hub; /* it measures nothing and gives no orders: who connects from its address is some
                     program of the hub's machine */
 };

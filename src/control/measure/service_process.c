@@ -39,6 +39,8 @@ static const struct row wire_rows[] = {
     {ROW(TEXT, "name", struct service_wire, member.name), .kinds = BIT(MEMBER)},
     {ROW(TEXT, "hostname", struct service_wire, member.hostname), .kinds = BIT(MEMBER)},
     {ROW(BOOL, "hub", struct service_wire, member.is_hub), .kinds = BIT(MEMBER)},
+    {ROW(U32, "stunPort", struct service_wire, member.stun_port), .max = UINT16_MAX,
+        .is_optional = true, .kinds = BIT(MEMBER)},
     {ROW(HEX, "key", struct service_wire, member.key), .is_optional = true,
         .has = offsetof(struct service_wire, member.has_key), .kinds = BIT(MEMBER)},
     {ROW(U32, "jobs", struct service_wire, n), .max = SERVICE_WIRE_JOBS_MAX, .kinds = BIT(JOBS)},

@@ -31,12 +31,29 @@ static int decode(const char *text, struct order *ret, struct err *ret_why)
     return r;
 }
 
+struct order_case {
+    const char *text;
+    const char *refused; /* a part of the sentence; NULL: it is taken */
+};
+
+static void assert_taken_or_refused(const struct order_case *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct order o = ORDER_NULL;
+        struct err e;
+        int r = decode(cases[i].text, &o, &e);
+
+        if (r != (cases[i].refused ? -EINVAL : 0))
+            fail_msg("case %zu: %d %s: %s", i, r, e.text, cases[i].text);
+        if (cases[i].refused && !strstr(e.text, cases[i].refused))
+            fail_msg("case %zu: \"%s\" is not in \"%s\"", i, cases[i].refused, e.text);
+        order_deinit(&o);
+    }
+}
+
 static void test_bounds(void **state)
 {
-    static const struct {
-        const char *text;
-        const char *refused; /* a part of the sentence; NULL: it is taken */
-    } cases[] = {
+    static const struct order_case cases[] = {
         {"{\"op\": \"facts\"}", NULL},
         {"{\"op\": \"none\"}", "no order"},
         {"{\"op\": \"dance\"}", "\"op\""},
@@ -72,6 +89,21 @@ static void test_bounds(void **state)
         {"{\"op\": \"bulk\", \"peer\": \"10.42.0.3\", \"streams\": 1, \"ms\": 1, "
          "\"bytes\": 1, \"way\": \"sideways\"}",
             "\"way\""},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 100000, "
+         "\"perSecond\": 50000, \"ms\": 30000}",
+            NULL},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 100001, "
+         "\"perSecond\": 1, \"ms\": 1}",
+            "\"datagrams\""},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 1, "
+         "\"perSecond\": 50001, \"ms\": 1}",
+            "\"perSecond\""},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 1, "
+         "\"perSecond\": 0, \"ms\": 1}",
+            "\"perSecond\""},
+        {"{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 1, "
+         "\"perSecond\": 1, \"ms\": 30001}",
+            "\"ms\""},
         {"{\"op\": \"source\", " ID ", \"ms\": 30000, \"bytes\": 17179869184}", NULL},
         {"{\"op\": \"source\", " ID ", \"ms\": 0, \"bytes\": 1}", "\"ms\""},
         {"{\"op\": \"source\", " ID ", \"ms\": 1, \"bytes\": 0}", "\"bytes\""},
@@ -100,17 +132,34 @@ static void test_bounds(void **state)
             "name: "},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct order o = ORDER_NULL;
-        struct err e;
-        int r = decode(cases[i].text, &o, &e);
+    assert_taken_or_refused(cases, sizeof(cases) / sizeof(*cases));
+}
 
-        if (r != (cases[i].refused ? -EINVAL : 0))
-            fail_msg("case %zu: %d %s: %s", i, r, e.text, cases[i].text);
-        if (cases[i].refused && !strstr(e.text, cases[i].refused))
-            fail_msg("case %zu: \"%s\" is not in \"%s\"", i, cases[i].refused, e.text);
-        order_deinit(&o);
-    }
+static void test_bounds_of_bursts(void **state)
+{
+    static const struct order_case cases[] = {
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1000, \"bytes\": 268435456}", NULL},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1001, \"bytes\": 1}", "\"ms\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 268435457}",
+            "\"bytes\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 1, \"tls\": 1}",
+            "\"tls\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1000, \"size\": 9216, \"port\": 65535, "
+         "\"mapped\": 0}",
+            NULL},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1001, \"size\": 56, \"port\": 1, \"mapped\": 0}",
+            "\"ms\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 55, \"port\": 1, \"mapped\": 0}",
+            "\"size\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 9217, \"port\": 1, \"mapped\": 0}",
+            "\"size\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 56, \"port\": 0, \"mapped\": 0}",
+            "\"port\""},
+        {"{\"op\": \"catch\", " ID ", \"ms\": 1, \"size\": 56, \"port\": 1, \"mapped\": 65536}",
+            "\"mapped\""},
+    };
+
+    assert_taken_or_refused(cases, sizeof(cases) / sizeof(*cases));
 }
 
 /* A list of more members than a network's all-reduce may have. */
@@ -147,6 +196,8 @@ static void test_there_and_back(void **state)
         "\"bytes\": 9000000000, \"way\": \"in\", \"underlay\": true}",
         "{\"op\": \"bulk\", \"peer\": \"10.42.0.3\", \"streams\": 4, \"ms\": 2000, "
         "\"bytes\": 1, \"way\": \"out\"}",
+        "{\"op\": \"loss\", \"peer\": \"10.42.0.3\", \"datagrams\": 10000, "
+        "\"perSecond\": 2500, \"ms\": 4000}",
         "{\"op\": \"heard\"}",
         "{\"op\": \"underlay\"}",
         "{\"op\": \"allreduce\", \"addresses\": [\"10.42.0.2\", \"10.42.0.3\"], \"rank\": 1, "
@@ -155,6 +206,10 @@ static void test_there_and_back(void **state)
         "{\"op\": \"source\", " ID ", \"ms\": 1000, \"bytes\": 17}",
         "{\"op\": \"hop\", " ID ", \"rank\": 7}",
         "{\"op\": \"port\", " ID "}",
+        "{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 100, \"bytes\": 16777216, "
+        "\"underlay\": true, \"tls\": true}",
+        "{\"op\": \"catch\", " ID ", \"ms\": 100, \"size\": 1392, \"port\": 40001, "
+        "\"mapped\": 1025, \"underlay\": true}",
     };
 
     _Static_assert(
@@ -189,6 +244,27 @@ static json_t *bulk_again(const json_t *json, struct err *e)
     return bulk_decode(&b, json, e) == 0 ? bulk_encode(&b) : NULL;
 }
 
+static json_t *loss_again(const json_t *json, struct err *e)
+{
+    struct loss_test l;
+
+    return loss_test_decode(&l, json, e) == 0 ? loss_test_encode(&l) : NULL;
+}
+
+static json_t *burst_again(const json_t *json, struct err *e)
+{
+    struct burst b;
+
+    return burst_decode(&b, json, e) == 0 ? burst_encode(&b) : NULL;
+}
+
+static json_t *caught_again(const json_t *json, struct err *e)
+{
+    struct caught c;
+
+    return caught_decode(&c, json, e) == 0 ? caught_encode(&c) : NULL;
+}
+
 static json_t *allreduce_again(const json_t *json, struct err *e)
 {
     struct allreduce rd;
@@ -219,6 +295,12 @@ static const struct answer {
       "{'out': {'bytes': 1125899906842624, 'bitsPerSecond': 2, 'retransmits': 2147483647}, "
       "'in': {'bytes': 0, 'bitsPerSecond': 3, 'retransmits': 0}, 'via': '10.42.0.3', 'why': ''}",
       ""},
+  loss_answer = {loss_again, "{'sent': 1000000, 'heard': 9990, 'ms': 600000, 'why': ''}", ""},
+  burst_answer = {burst_again,
+      "{'rttMinUs': 100, 'rttMedianUs': 600000000, 'size': 1392, 'sent': 10000000, 'heard': 9990, "
+      "'bitsPerSecond': 1125899906842624, 'via': '203.0.113.2', 'why': ''}",
+      ""},
+  caught_answer = {caught_again, "{'heard': 10000000, 'bitsPerSecond': 5}", ""},
   allreduce_answer = {allreduce_again,
       "{'elapsedNs': 600000000000, 'repeats': 3, 'correct': true, 'why': ''}", ""},
   facts_answer = {facts_again,
@@ -227,7 +309,7 @@ static const struct answer {
       "'tcpBuffers': [1, 2], 'interface': 'weft0', 'address': '10.42.0.2', 'hostAddress': '::', "
       "'ncclIfname': '', 'ncclFamily': 'AF_INET', 'traffic': 5, 'jobs': 4294967295, "
       "'interfaces': [{'name': 'weft0', 'address': 'fd00::1', 'running': true}]}",
-      ", 'tcpRestarts': true, 'hostname': ''"};
+      ", 'tcpRestarts': true, 'countsLoss': false, 'countsBursts': false, 'hostname': ''"};
 
 /* @text with @part, which is in it, made @by; NULL: as it is. Quotes are single. */
 static json_t *make_answer(const char *text, const char *part, const char *by)
@@ -249,8 +331,8 @@ static json_t *make_answer(const char *text, const char *part, const char *by)
 
 static void test_answers_there_and_back(void **state)
 {
-    static const struct answer *const answers[] = {
-        &idle_answer, &bulk_answer, &allreduce_answer, &facts_answer};
+    static const struct answer *const answers[] = {&idle_answer, &bulk_answer, &loss_answer,
+        &burst_answer, &caught_answer, &allreduce_answer, &facts_answer};
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
         const struct answer *a = answers[i];
@@ -292,6 +374,14 @@ static void test_answer_bounds(void **state)
         {&bulk_answer, "{'bytes': 0, 'bitsPerSecond': 3, 'retransmits': 0}", "7",
             "\"in\" is not an object"},
         {&bulk_answer, "'bitsPerSecond': 3, ", "", "in: \"bitsPerSecond\" is missing"},
+        {&loss_answer, "1000000", "1000001", "\"sent\" is not a whole number from 0"},
+        {&loss_answer, "'heard': 9990, ", "", "\"heard\" is missing"},
+        {&loss_answer, "600000", "600001", "\"ms\""},
+        {&burst_answer, "10000000", "10000001", "\"sent\" is not a whole number from 0"},
+        {&burst_answer, "1392", "65536", "\"size\""},
+        {&burst_answer, "1125899906842624", "-1", "\"bitsPerSecond\""},
+        {&caught_answer, "10000000", "10000001", "\"heard\""},
+        {&caught_answer, ", 'bitsPerSecond': 5", "", "\"bitsPerSecond\" is missing"},
         {&allreduce_answer, "600000000000", "600000000001", "\"elapsedNs\""},
         {&allreduce_answer, "600000000000", "-1", "\"elapsedNs\""},
         {&facts_answer, "'kernel': '6.1', ", "", "versions: \"kernel\" is missing"},
@@ -350,6 +440,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_bounds_of_bursts),
         cmocka_unit_test(test_long_lists),
         cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_answers_there_and_back),

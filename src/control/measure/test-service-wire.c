@@ -36,6 +36,7 @@ static void fill(struct service_wire ret[static SERVICE_WIRE_N])
     memset(member->hostname, 'h', sizeof(member->hostname) - 1);
     memset(member->key.b, 'k', sizeof(member->key.b));
     member->has_key = true;
+    member->stun_port = UINT16_MAX;
 }
 
 static void test_there_and_back(void **state)
@@ -96,6 +97,9 @@ static void test_none(void **state)
         {"{\"op\":\"member\",\"address\":\"10.77.0.3\",\"underlay\":\"::\",\"path\":\"\","
          "\"name\":\"n\",\"hostname\":\"\",\"hub\":false,\"key\":\"6b6b\"}",
             "key"},
+        {"{\"op\":\"member\",\"address\":\"10.77.0.1\",\"underlay\":\"203.0.113.1\",\"path\":\"\","
+         "\"name\":\"n\",\"hostname\":\"\",\"hub\":true,\"stunPort\":65536}",
+            "stunPort"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -365,6 +365,8 @@ static void test_data_only_within_the_session(void **state)
         "{\"op\": \"source\", \"id\": \"" SECOND "\", \"ms\": 1000, \"bytes\": 1000}",
         "{\"op\": \"hop\", \"id\": \"" SECOND "\", \"rank\": 0}",
         "{\"op\": \"port\", \"id\": \"" SECOND "\"}",
+        "{\"op\": \"catch\", \"id\": \"" SECOND "\", \"ms\": 100, \"size\": 100, \"port\": 7, "
+        "\"mapped\": 0}",
     };
     struct world w;
     int coordinator;
@@ -401,6 +403,15 @@ static void test_only_members_are_measured_and_named(void **state)
         {"{\"op\": \"bulk\", \"peer\": \"127.0.0.3\", \"streams\": 1, \"ms\": 1, \"bytes\": 1, "
          "\"way\": \"out\"}",
             "no other member"},
+        {"{\"op\": \"loss\", \"peer\": \"127.0.0.3\", \"datagrams\": 1, \"perSecond\": 1, "
+         "\"ms\": 1}",
+            "no other member"},
+        {"{\"op\": \"burst\", \"peer\": \"127.0.0.3\", \"ms\": 1, \"bytes\": 1}",
+            "no other member"},
+        /* Where it is beside the overlay nobody has found. */
+        {"{\"op\": \"burst\", \"peer\": \"127.0.0.2\", \"ms\": 1, \"bytes\": 1, "
+         "\"underlay\": true}",
+            "there is no direct path to it beside the overlay"},
         {"{\"op\": \"warm\", \"addresses\": [\"127.0.0.2\", \"127.0.0.3\"]}",
             "not a member of this network"},
         {"{\"op\": \"allreduce\", \"addresses\": [\"127.0.0.1\", \"127.0.0.3\"], \"rank\": 0, "
@@ -488,6 +499,75 @@ static void test_what_is_not_proven_is_told(void **state)
     assert_int_equal(coordinator_open(&c, members, 2, &hooks, &session, clock_now() + PATIENCE), 0);
     assert_false(coordinator_has(&c, 0));
     assert_string_equal(c.items[1].why, "there is no agent");
+    coordinator_deinit(&c);
+    end(&w);
+}
+
+/* Over loopback all arrive; what the other member says of it is believed. */
+static void test_datagrams_are_counted(void **state)
+{
+    const struct ip_addr members[] = {loopback(1), loopback(2)};
+    struct order o = {.kind = ORDER_LOSS, .datagrams = 1000, .per_second = 20000, .ms = 20000};
+    const struct order *orders[] = {&o, NULL};
+    struct coordinator_hooks hooks;
+    struct loss_test l;
+    struct coordinator c;
+    struct world w;
+
+    begin(&w, 2);
+    o.peer = loopback(2);
+    hooks = hooks_of(&w);
+    assert_int_equal(coordinator_open(&c, members, 2, &hooks, &session, clock_now() + PATIENCE), 0);
+    /* Those of the test before are not counted again. */
+    for (unsigned i = 0; i < 2; i++) {
+        coordinator_ask(&c, orders, clock_now() + PATIENCE);
+        assert_non_null(c.items[0].answer);
+        assert_int_equal(loss_test_decode(&l, c.items[0].answer, NULL), 0);
+        assert_string_equal(l.why, "");
+        assert_int_equal(l.sent, 1000);
+        assert_int_equal(l.heard, 1000);
+    }
+    coordinator_deinit(&c);
+    end(&w);
+}
+
+/* A burst over loopback arrives, at a rate that the other member has counted; one after the other.
+ */
+static void test_a_burst_arrives(void **state)
+{
+    const struct ip_addr members[] = {loopback(1), loopback(2)};
+    struct order o = {.kind = ORDER_BURST, .ms = 100, .bytes = 4 << 20};
+    const struct order *orders[] = {&o, NULL};
+    struct coordinator_hooks hooks;
+    struct coordinator c;
+    struct world w;
+
+    begin(&w, 2);
+    o.peer = loopback(2);
+    hooks = hooks_of(&w);
+    assert_int_equal(coordinator_open(&c, members, 2, &hooks, &session, clock_now() + PATIENCE), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        struct burst b;
+
+        /* The last one is encrypted first. */
+        o.tls = i == 2;
+        coordinator_ask(&c, orders, clock_now() + PATIENCE);
+        assert_non_null(c.items[0].answer);
+        assert_int_equal(burst_decode(&b, c.items[0].answer, NULL), 0);
+        assert_string_equal(b.why, "");
+        assert_string_equal(b.via, "127.0.0.2");
+        assert_int_equal(b.size, ORDER_DATAGRAM_MAX);
+        assert_in_range(b.sent, 16, (4 << 20) / ORDER_DATAGRAM_MAX + 8);
+        assert_in_range(b.heard, 16, b.sent);
+        assert_true(b.bits_per_s > 0);
+        assert_in_range(b.rtt_min_us, 1, b.rtt_median_us);
+    }
+    /* It may be asked for less than what says something. */
+    o.bytes = 1;
+    coordinator_ask(&c, orders, clock_now() + PATIENCE);
+    assert_non_null(c.items[0].answer);
+    assert_non_null(strstr(
+        json_string_value(json_object_get(c.items[0].answer, "why")), "too few to tell a rate"));
     coordinator_deinit(&c);
     end(&w);
 }
@@ -581,6 +661,8 @@ int main(void)
         cmocka_unit_test(test_data_only_within_the_session),
         cmocka_unit_test(test_only_members_are_measured_and_named),
         cmocka_unit_test(test_what_is_not_proven_is_told),
+        cmocka_unit_test(test_datagrams_are_counted),
+        cmocka_unit_test(test_a_burst_arrives),
         cmocka_unit_test(test_a_member_that_is_away_keeps_its_place),
         cmocka_unit_test(test_a_refusal_is_no_answer),
         cmocka_unit_test(test_a_member_that_stops_answering_is_lost),

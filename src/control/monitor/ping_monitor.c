@@ -352,11 +352,11 @@ void ping_monitor_add_metrics(const struct ping_monitor *p, struct metrics *m)
 
             if (p->fd[f] < 0)
                 continue;
-            /* There is no line for a value that is not known. */
+            /* There is no line for a value that is not known, or not true any more. */
             if (r->state != REACHABILITY_UNKNOWN)
                 metrics_add_labelled(
                     m, METRIC_PROBE_REACHED, labels, r->state == REACHABILITY_REACHED);
-            if (r->rtt != 0)
+            if (r->rtt != 0 && r->state == REACHABILITY_REACHED)
                 metrics_add_labelled(
                     m, METRIC_PROBE_RTT_SECONDS, labels, (double)r->rtt / NSEC_PER_SEC);
             metrics_add_labelled(m, METRIC_PROBE_PINGS, labels, (double)r->n_pings);

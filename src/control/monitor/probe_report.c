@@ -11,6 +11,11 @@
 #define RETRY_MAX  (60 * NSEC_PER_SEC)
 #define PAUSE_OLD  (3600 * NSEC_PER_SEC)
 
+/* A report comes at least each so many seconds, and a second for each so many members more, as the
+ * probe asks them: all probes of a network together make a hundred reports a second. */
+#define EVERY_S       10
+#define EVERY_S_EDGES 100
+
 /* A round trip that differs by less is the same, us. */
 #define RTT_LEAST 5000u
 
@@ -50,14 +55,21 @@ void probe_report_deinit(struct probe_report *pr)
     edge_report_forget(&pr->edges);
 }
 
-static json_t *wrap(struct probe_report *pr, const char *self, json_t *edges)
+/* A report comes after so many seconds, whatever differs. @n: members. */
+static unsigned every_s(size_t n)
+{
+    return n < EVERY_S * EVERY_S_EDGES ? EVERY_S : (unsigned)(n / EVERY_S_EDGES);
+}
+
+static json_t *wrap(struct probe_report *pr, const char *self, json_t *edges, size_t n)
 {
     char owner[sizeof("probe/") + NAME_MAX_LEN];
     json_t *body;
 
     (void)snprintf(
         owner, sizeof(owner), "%s/%.*s", edge_owner_names[EDGE_OWNER_PROBE], NAME_MAX_LEN, self);
-    body = json_pack("{s:s, s:o*}", "owner", owner, "edges", edges);
+    body = json_pack(
+        "{s:s, s:i, s:o*}", "owner", owner, "everySeconds", (int)every_s(n), "edges", edges);
     edge_report_sign(&pr->edges, body);
     pr->is_on_its_way = true;
     return body;
@@ -66,20 +78,22 @@ static json_t *wrap(struct probe_report *pr, const char *self, json_t *edges)
 json_t *probe_report_make(
     struct probe_report *pr, const char *self, const struct probe_edge *edges, size_t n, nsec_t now)
 {
+    bool is_overdue = now - pr->taken_at >= every_s(n) * NSEC_PER_SEC;
     json_t *said;
 
     if (pr->is_on_its_way || now < pr->due_at)
         return NULL;
     if (!pr->knows_hub) {
         pr->edges.ends = false;
-        return wrap(pr, self, NULL);
+        return wrap(pr, self, NULL, n);
     }
     said = edge_report_make(&pr->edges, edges, n, EDGES_MAX, NULL);
-    if (!said || (json_object_size(said) == 0 && !pr->edges.begins && !pr->edges.is_anew)) {
+    if (!said ||
+        (json_object_size(said) == 0 && !pr->edges.begins && !pr->edges.is_anew && !is_overdue)) {
         json_decref(said);
         return NULL;
     }
-    return wrap(pr, self, said);
+    return wrap(pr, self, said, n);
 }
 
 void probe_report_on_result(
@@ -95,6 +109,7 @@ void probe_report_on_result(
         pr->edges.begins = !pr->knows_hub;
         wait = pr->knows_hub ? wait : 0;
         pr->knows_hub = true;
+        pr->taken_at = now;
         pr->n_failed = 0;
         break;
     case EDGE_REPORT_OLD:

@@ -5,7 +5,8 @@
  * (docs/EDGES.md, "Reports as differences"). A round trip differs when it is another by half and by
  * 5 ms. A report is due five seconds after the last one when something differs, and after a failure
  * later and later, up to a minute; each time is scattered by a quarter, so that the probes of a
- * network do not report together.
+ * network do not report together. When nothing differs a report without edges is due once a round,
+ * 10 s at least: it says that the probe runs, and each report says how often one comes at least.
  *
  * The first report has no edges: a hub of before probes would take them for the agent's. It answers
  * without a number, and then it is asked again after an hour.
@@ -35,6 +36,7 @@ struct probe_report {
     bool is_on_its_way;
     unsigned n_failed; /* reports that were not taken, one after the other */
     nsec_t due_at;     /* monotonic; none before */
+    nsec_t taken_at;   /* monotonic; when the last one was taken; 0: none was */
 };
 
 /** probe_report_init() - nothing was reported yet. @run: random, not 0, at most INT64_MAX. */

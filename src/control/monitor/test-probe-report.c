@@ -45,8 +45,9 @@ static void assert_none(
 /* The first report, without edges, and its answer. */
 static void greet(struct probe_report *pr, const struct probe_edge *edges, size_t n, nsec_t now)
 {
-    assert_report(
-        pr, edges, n, now, "{\"run\": 7, \"number\": 1, \"begins\": true, \"owner\": \"probe/a\"}");
+    assert_report(pr, edges, n, now,
+        "{\"run\": 7, \"number\": 1, \"begins\": true, \"owner\": \"probe/a\", "
+        "\"everySeconds\": 10}");
     probe_report_on_result(pr, EDGE_REPORT_TAKEN, MIDDLE, now);
 }
 
@@ -82,7 +83,8 @@ static void test_only_what_differs(void **state)
     greet(&pr, edges, 2, now);
     assert_report(&pr, edges, 2, now,
         "{\"run\": 7, \"number\": 2, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
-        "\"edges\": {\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 1.0, \"underlay\": "
+        "\"everySeconds\": 10, \"edges\": {\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 1.0, "
+        "\"underlay\": "
         "\"unknown\"}, \"c\": {\"tunnel\": \"silent\", \"underlay\": \"unknown\"}}}");
     /* One at a time. */
     assert_none(&pr, edges, 2, now);
@@ -94,14 +96,57 @@ static void test_only_what_differs(void **state)
     edges[1].probed.is_heard = true;
     assert_none(&pr, edges, 2, now + 5 * SEC - 1);
     assert_report(&pr, edges, 2, now + 5 * SEC,
-        "{\"run\": 7, \"number\": 3, \"owner\": \"probe/a\", \"edges\": {\"c\": {\"tunnel\": "
+        "{\"run\": 7, \"number\": 3, \"owner\": \"probe/a\", \"everySeconds\": 10, "
+        "\"edges\": {\"c\": {\"tunnel\": "
         "\"silent\", \"underlay\": \"reached\", \"underlayHeard\": true}}}");
     probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now);
     /* The member is gone. */
     assert_report(&pr, &edges[1], 1, now + 6 * SEC,
-        "{\"run\": 7, \"number\": 4, \"owner\": \"probe/a\", \"edges\": {\"b\": null}}");
+        "{\"run\": 7, \"number\": 4, \"owner\": \"probe/a\", \"everySeconds\": 10, "
+        "\"edges\": {\"b\": null}}");
     probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now);
-    assert_none(&pr, &edges[1], 1, now + 12 * SEC);
+    assert_none(&pr, &edges[1], 1, now + 9 * SEC);
+    probe_report_deinit(&pr);
+}
+
+/* Where nothing differs the hub is told all the same that the probe runs: each ten seconds, and of
+ * many members once in the time in which each of them is asked. */
+static void test_a_sign_of_life(void **state)
+{
+    static struct probe_edge many[2000];
+    struct probe_edge edges[] = {edge("b", EDGE_REACH_REACHED, 1000)};
+    struct probe_report pr;
+    nsec_t now = 100 * SEC;
+    json_t *body;
+
+    probe_report_init(&pr, 7);
+    greet(&pr, edges, 1, now);
+    json_decref(probe_report_make(&pr, "a", edges, 1, now));
+    probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now);
+    assert_none(&pr, edges, 1, now + 10 * SEC - 1);
+    assert_report(&pr, edges, 1, now + 10 * SEC,
+        "{\"run\": 7, \"number\": 3, \"owner\": \"probe/a\", \"everySeconds\": 10, "
+        "\"edges\": {}}");
+    /* One that is lost is made again soon. */
+    probe_report_on_result(&pr, EDGE_REPORT_LOST, MIDDLE, now + 10 * SEC);
+    assert_none(&pr, edges, 1, now + 15 * SEC - 1);
+    body = probe_report_make(&pr, "a", edges, 1, now + 15 * SEC);
+    assert_int_equal(json_integer_value(json_object_get(body, "number")), 3);
+    json_decref(body);
+    probe_report_on_result(&pr, EDGE_REPORT_TAKEN, MIDDLE, now + 15 * SEC);
+    assert_none(&pr, edges, 1, now + 25 * SEC - 1);
+    probe_report_deinit(&pr);
+
+    probe_report_init(&pr, 7);
+    for (unsigned i = 0; i < 2000; i++) {
+        char name[8];
+
+        (void)snprintf(name, sizeof(name), "n%04u", i);
+        many[i] = edge(name, EDGE_REACH_REACHED, 1000);
+    }
+    body = probe_report_make(&pr, "a", many, 2000, now);
+    assert_int_equal(json_integer_value(json_object_get(body, "everySeconds")), 20);
+    json_decref(body);
     probe_report_deinit(&pr);
 }
 
@@ -132,7 +177,8 @@ static void test_reports_that_are_not_taken(void **state)
     probe_report_on_result(&pr, EDGE_REPORT_AGAIN, MIDDLE, now);
     assert_report(&pr, edges, 1, pr.due_at,
         "{\"run\": 7, \"number\": 3, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
-        "\"edges\": {\"b\": {\"tunnel\": \"silent\", \"tunnelRttMs\": 1.0, \"underlay\": "
+        "\"everySeconds\": 10, \"edges\": {\"b\": {\"tunnel\": \"silent\", \"tunnelRttMs\": 1.0, "
+        "\"underlay\": "
         "\"unknown\"}}}");
     probe_report_deinit(&pr);
 }
@@ -173,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_older_hub),
         cmocka_unit_test(test_only_what_differs),
+        cmocka_unit_test(test_a_sign_of_life),
         cmocka_unit_test(test_reports_that_are_not_taken),
         cmocka_unit_test(test_many_edges),
     };

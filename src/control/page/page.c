@@ -237,6 +237,15 @@ static void add_meter(struct str *out, const json_t *row, const struct column *c
         share < 1 ? share : 1);
 }
 
+static void add_severity(struct str *out, const json_t *row, const struct column *c)
+{
+    const char *severity = fields_text_of(row, c->field);
+
+    str_addf(out, "<td%s>", strcmp(severity, "critical") == 0 ? " class=\"bad\"" : "");
+    html_text(out, severity);
+    str_add(out, "</td>");
+}
+
 static void add_reachable(struct str *out, const json_t *row, const struct column *c)
 {
     bool is_reached = json_is_true(json_object_get(row, c->field));
@@ -291,24 +300,20 @@ static double node_weight(const json_t *node)
     return json_object_get(json_object_get(node, "spec"), "hub") ? 1 : 0;
 }
 
-static double trouble_weight(const json_t *edge)
-{
-    return json_is_true(json_object_get(edge, "trouble")) ? 1 : -1;
-}
-
 static double bytes_weight(const json_t *line)
 {
     return json_number_value(json_object_get(line, "bytes"));
 }
 
 static const struct section sections[] = {
+    {"Findings", "findings", "findings", .more = "weft get findings",
+        .columns = {{"", add_severity, "severity"}, {"code", add_text, "code"},
+            {"about", add_text, "subject"}, {"since (UTC)", add_when, "since"},
+            {"what", add_text, "text"}, {"what to do", add_text, "fix"}}},
     {"Budgets", "cost", "budgets", .max = SIZE_MAX,
         .columns = {{"budget of the day", add_text, "job", .none = "the network"},
             {"", add_meter, "share"}, {"+spent", add_percent, "share"},
             {"+moved", add_bytes, "bytes"}, {"+cost", add_cost, "cost"}}},
-    {"Edges in trouble", "edges", "edges", .weight = trouble_weight, .more = "weft get MeshEdge",
-        .columns = {{"edge", add_text, "name"}, {"state", add_text, "state"},
-            {"why", add_text, "why"}}},
     {"Nodes", "nodes", "nodes", .weight = node_weight, .is_always = true, .more = "weft nodes",
         .columns = {{"node", add_text, "name", "metadata"}, {"", add_reachable, "reachable"},
             {"address", add_text, "address4", "spec"}, {"island", add_text, "island", "spec"},

@@ -1,7 +1,7 @@
 /*
- * page.h - a network on one page for people: its nodes, edges and jobs, what they have moved and
- * cost, its budgets, and what has happened lately. One HTML document without a script, a form, or
- * anything from elsewhere.
+ * page.h - a network on one page for people: what is found wrong with it, its nodes, edges and
+ * jobs, what they have moved and cost, its budgets, and what has happened lately. One HTML document
+ * without a script, a form, or anything from elsewhere.
  *
  * The hub serves it (GET /v1/networks/{network}/page), and `weft page` writes the same to a file.
  * It is made of what the API answers anyway, so whoever may see the one may see the other.
@@ -29,8 +29,10 @@ struct str;
 /**
  * page_format() - appends the document to @out
  * @facts:	{"network": NAME, "at": s since 1970, "version": TEXT, and as the API answers:
- *		"nodes", "edges", "jobs" (null: another hub serves them), "events"; "cost": as
- *		ledger_make() has it}; borrowed. What is missing or of another type is left out.
+ *		"nodes", "edges", "jobs" (null: another hub serves them), "findings", "events";
+ *		"cost": as ledger_make() has it}; borrowed
+ *
+ * What is missing or of another type is left out.
  */
 void page_format(struct str *out, const json_t *facts);
 

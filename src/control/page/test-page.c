@@ -41,6 +41,11 @@ static json_t *sample(void)
                  "{\"name\":\"gpu-1--hub\",\"state\":\"direct\",\"trouble\":false,\"why\":\"\"}]},"
                  "\"jobs\":{\"jobs\":[{\"job\":\"llama\",\"run\":\"llama.3\",\"keys\":12,"
                  "\"limitHits\":1,\"lastLimit\":\"a request was too long\"}]},"
+                 "\"findings\":{\"leftOut\":0,\"findings\":["
+                 "{\"code\":\"WEFT-NODE-001\",\"severity\":\"critical\",\"subject\":\"gpu-2\","
+                 "\"since\":1795420500,\"text\":\"gpu-2 is <gone>.\",\"fix\":\"Start it.\"},"
+                 "{\"code\":\"WEFT-COST-001\",\"severity\":\"note\",\"subject\":\"llama\","
+                 "\"since\":1795420000,\"text\":\"Nearly spent.\",\"fix\":\"Raise it.\"}]},"
                  "\"events\":{\"events\":["
                  "{\"time\":1795420000,\"type\":\"BudgetNear\",\"object\":\"llama\",\"text\":"
                  "\"80 % of the day's budget of job llama is spent\"},"
@@ -129,7 +134,8 @@ static void test_bounds(void **state)
     static const char *const strange[] = {"{}", "{\"nodes\":7,\"edges\":[],\"cost\":\"x\"}",
         "{\"network\":null,\"at\":-5,\"nodes\":{\"nodes\":[1,[],{\"spec\":4}]},\"jobs\":null,"
         "\"edges\":{\"counts\":{\"<b>\":3},\"edges\":{}},\"cost\":{\"edges\":[[]],\"budgets\":[1],"
-        "\"jobs\":[0],\"days\":\"\",\"disputes\":[[]]},\"events\":{\"events\":[0]}}"};
+        "\"jobs\":[0],\"days\":\"\",\"disputes\":[[]]},\"events\":{\"events\":[0]},"
+        "\"findings\":{\"findings\":[7,{\"severity\":\"<b>\",\"since\":\"x\"}]}}"};
     json_t *facts = parse("{\"network\":\"n\",\"nodes\":{\"nodes\":[]}}");
     json_t *nodes = json_object_get(json_object_get(facts, "nodes"), "nodes");
     struct str out = STR_NULL;

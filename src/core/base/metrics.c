@@ -2,10 +2,13 @@
 #include "base/metrics.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LABEL_NAME_MAX 32
+#define VALUE_TEXT_MAX 40
 
 static const char *const type_names[] = {"counter", "gauge", "histogram"};
 
@@ -37,14 +40,34 @@ static bool next_label(const char **names, char ret[static LABEL_NAME_MAX])
 
 static void add_label(struct str *out, const char *before, const char *name, const char *value)
 {
-    str_addf(out, "%s%s=\"", before, name);
-    for (; *value; value++) {
-        if (*value == '\n')
-            str_add(out, "\\n");
-        else
-            str_addf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+    str_add(out, before);
+    str_add(out, name);
+    str_add(out, "=\"");
+    for (;;) {
+        size_t plain = strcspn(value, "\n\"\\");
+
+        str_add_bytes(out, value, plain);
+        value += plain;
+        if (*value == '\0')
+            break;
+        str_add(out, "\\");
+        str_add_bytes(out, *value == '\n' ? "n" : value, 1);
+        value++;
     }
     str_add(out, "\"");
+}
+
+/* " 12\n": in as few digits as give the same number again. Most are small and whole, and those are
+ * written without that being tried. */
+static void format_value(char ret[static VALUE_TEXT_MAX], double value)
+{
+    if (value >= 0 && value < 1e15 && value == (double)(uint64_t)value) {
+        (void)snprintf(ret, VALUE_TEXT_MAX, " %" PRIu64 "\n", (uint64_t)value);
+        return;
+    }
+    (void)snprintf(ret, VALUE_TEXT_MAX, " %.15g\n", value);
+    if (strtod(ret, NULL) != value)
+        (void)snprintf(ret, VALUE_TEXT_MAX, " %.17g\n", value);
 }
 
 /* @le: the bound of a histogram's bucket, or NULL. */
@@ -55,9 +78,10 @@ static void add_sample(struct metrics *m, enum metric which, const char *suffix,
     const char *names = rows[which].labels;
     const char *before = "{";
     char name[LABEL_NAME_MAX];
-    char text[40];
+    char text[VALUE_TEXT_MAX];
 
-    str_addf(out, "%s%s", rows[which].name, suffix);
+    str_add(out, rows[which].name);
+    str_add(out, suffix);
     for (; next_label(&names, name); before = ",") {
         assert(labels && *labels);
         add_label(out, before, name, *labels++);
@@ -67,11 +91,8 @@ static void add_sample(struct metrics *m, enum metric which, const char *suffix,
         add_label(out, before, "le", le);
     if (le || rows[which].labels[0] != '\0')
         str_add(out, "}");
-    /* In as few digits as give the same number again. */
-    (void)snprintf(text, sizeof(text), "%.15g", value);
-    if (strtod(text, NULL) != value)
-        (void)snprintf(text, sizeof(text), "%.17g", value);
-    str_addf(out, " %s\n", text);
+    format_value(text, value);
+    str_add(out, text);
 }
 
 void metrics_add_labelled(

@@ -38,6 +38,15 @@
         "ends of edges, by how their agents reach the other end") \
     X(EDGE_EVENTS, "weft_edge_events_total", COUNTER, "events", "type", \
         "events of edges and agents") \
+    X(FINDINGS, "weft_findings", GAUGE, "findings", "network, code, severity", \
+        "what is found wrong now, by its code (HEALTH.md)") \
+    X(FINDING, "weft_finding", GAUGE, "1", "network, code, severity, subject", \
+        "1 for each thing that is found wrong now, the gravest 1,000 of a network") \
+    X(NAT_NODES, "weft_nat_nodes", GAUGE, "nodes", "network, provider, region", \
+        "nodes behind a NAT whose memory was measured") \
+    X(NAT_FORGOTTEN, "weft_nat_forgotten_seconds", GAUGE, "seconds", \
+        "network, provider, region", \
+        "after so long a silent UDP mapping was forgotten, the least that was measured there") \
     X(EDGE_PARTS, "weft_edge_parts", GAUGE, "parts", "", "what is said about edges, in memory") \
     X(EDGE_PARTS_LEFT_OUT, "weft_edge_parts_left_out_total", COUNTER, "parts", "", \
         "what was said about edges and had no room") \
@@ -105,6 +114,12 @@
         "bytes of them, without UDP and IP headers") \
     X(RELAY_LEASES, "weft_relay_leases", GAUGE, "indices", "", \
         "receiver indices that are forwarded at the moment") \
+    X(RELAY_LINE_RATE, "weft_relay_line_bits_per_second", GAUGE, "bit/s", "", \
+        "what the relay forwards, with UDP and IPv4 headers, over the last seconds") \
+    X(RELAY_LINE_CAPACITY, "weft_relay_line_capacity_bits_per_second", GAUGE, "bit/s", "", \
+        "what its line can carry in each direction, as it was told (--line); 0: it was not") \
+    X(RELAY_REFUSED, "weft_relay_refused_total", COUNTER, "datagrams", "", \
+        "datagrams of the relay that the kernel's send queue had no space for") \
     X(STUN_ANSWERS, "weft_stun_answers_total", COUNTER, "answers", "", "STUN requests answered")
 
 #define METRICS_RENDEZVOUS(X) \
@@ -138,15 +153,68 @@
         "how long it took to make the interface what the hub wants") \
     X(AGENT_PASSES_FAILING, "weft_agent_passes_failing", GAUGE, "passes", "", \
         "passes that have failed one after the other; 0: the last one succeeded") \
+    X(PEER_RECEIVED, "weft_peer_received_total", COUNTER, "datagrams", "peer", \
+        "WireGuard's data messages that have come from the other node, since the data plane " \
+        "began; not beside the kernel's WireGuard, which does not count them") \
+    X(PEER_LOST, "weft_peer_lost_total", COUNTER, "datagrams", "peer", \
+        "those that the other node has sent, by their counters, and that have not come") \
+    X(PEER_REORDERED, "weft_peer_reordered_total", COUNTER, "datagrams", "peer", \
+        "of those that have come, those that came behind one that was sent after them") \
+    X(SOCKET_DROPS, "weft_socket_drops_total", COUNTER, "datagrams", "", \
+        "what arrived and had no room in this machine's own socket; merged datagrams are one") \
     X(AGENT_FOREIGN_PEERS_REMOVED, "weft_agent_foreign_peers_removed_total", COUNTER, "peers", \
         "", \
-        "peers that somebody else had added to the interface")
+        "peers that somebody else had added to the interface") \
+    X(AGENT_HUB_REACHABLE, "weft_agent_hub_reachable", GAUGE, "0 or 1", "", \
+        "1: the hub that serves this node answers it") \
+    X(AGENT_PEERS, "weft_agent_peers", GAUGE, "peers", "", \
+        "members that this node may talk to, without the hubs") \
+    X(AGENT_PEERS_LEFT_OUT, "weft_agent_peers_left_out", GAUGE, "peers", "", \
+        "peers of which nothing is told here, for want of room") \
+    X(AGENT_PEER_SESSION, "weft_agent_peer_session", GAUGE, "0 or 1", "peer", \
+        "1: there is a session with the peer, and it answers; 0: none, or no answer, and then " \
+        "its path, RTT, loss and MTU are not told") \
+    X(AGENT_PEER_HANDSHAKE_AGE, "weft_agent_peer_handshake_age_seconds", GAUGE, "seconds", \
+        "peer", "since the last handshake; an idle pair makes none") \
+    X(AGENT_PEER_UNANSWERED, "weft_agent_peer_unanswered_seconds", GAUGE, "seconds", "peer", \
+        "for how long what is sent to the peer has had no answer; 0: it has") \
+    X(AGENT_PEER_PATH, "weft_agent_peer_path", GAUGE, "1", "peer, path", \
+        "how the peer is reached") \
+    X(AGENT_PEER_SINCE, "weft_agent_peer_since_timestamp_seconds", GAUGE, \
+        "seconds since 1970", "peer", "since when the peer is reached so") \
+    X(AGENT_PEER_ALARM, "weft_agent_peer_alarm", GAUGE, "0 or 1", "peer", \
+        "1: only a direct path is wanted, and there is none") \
+    X(AGENT_PEER_RTT, "weft_agent_peer_rtt_seconds", GAUGE, "seconds", "peer", \
+        "round trip on the path in use, where it is measured") \
+    X(AGENT_PEER_RTT_QUANTILE, "weft_agent_peer_rtt_quantile_seconds", GAUGE, "seconds", \
+        "peer, quantile", \
+        "round trips of the last ten minutes on a direct path, at most 256 of them: 0.5, half " \
+        "took no longer; 0.99") \
+    X(AGENT_PEER_JITTER, "weft_agent_peer_jitter_seconds", GAUGE, "seconds", "peer", \
+        "by how much one of these round trips differed from the one before, on average") \
+    X(AGENT_PEER_LOSS, "weft_agent_peer_loss_ratio", GAUGE, "ratio", "peer", \
+        "share of the measuring packets that are lost on the path in use; 1: all") \
+    X(AGENT_PEER_MTU, "weft_agent_peer_mtu_bytes", GAUGE, "bytes", "peer", \
+        "largest packet that is sent to the peer through the tunnel") \
+    X(AGENT_PEER_BYTES, "weft_agent_peer_bytes_total", COUNTER, "bytes", "peer, direction", \
+        "bytes of WireGuard's messages; begins anew with the data plane's process") \
+    X(AGENT_GPU_USE, "weft_agent_gpu_use_ratio", GAUGE, "ratio", "gpu", \
+        "share of the time in which the GPU works, over most of a minute while programs use it; " \
+        "NCCL's waiting counts as work") \
+    X(AGENT_GPU_MEMORY, "weft_agent_gpu_memory_bytes", GAUGE, "bytes", "gpu", \
+        "memory of the GPU") \
+    X(AGENT_GPU_MEMORY_USED, "weft_agent_gpu_memory_used_bytes", GAUGE, "bytes", "gpu", \
+        "of it, what programs have") \
+    X(AGENT_GPU_ERRORS, "weft_agent_gpu_uncorrected_errors", GAUGE, "errors", "gpu", \
+        "errors of the GPU's memory that cannot be corrected, since its driver was loaded") \
+    X(AGENT_GPU_FAULT, "weft_agent_gpu_fault", GAUGE, "1", "gpu, xid", \
+        "1 for each kind of fault that the GPU has reported in the last hour, by NVIDIA's number")
 
 #define METRICS_PROBE(X) \
     X(PROBE_REACHED, "weft_probe_reached", GAUGE, "0 or 1", "node, family", \
         "1: the member answers pings, 0: it does not") \
     X(PROBE_RTT_SECONDS, "weft_probe_rtt_seconds", GAUGE, "seconds", "node, family", \
-        "round trip of the last answer") \
+        "round trip of the last answer, of a member that answers") \
     X(PROBE_PINGS, "weft_probe_pings_total", COUNTER, "pings", "node, family", "pings sent") \
     X(PROBE_ANSWERS, "weft_probe_answers_total", COUNTER, "pings", "node, family", \
         "pings answered")
@@ -166,7 +234,10 @@ struct metrics {
     struct str samples[METRIC_N]; /* of each metric, its lines */
 };
 
-#define METRICS_NULL {.samples = {STR_NULL}}
+#define METRICS_NULL                                                                               \
+    {                                                                                              \
+        .samples = { STR_NULL }                                                                    \
+    }
 
 /** A histogram: how many values were at most as large as each bound. */
 struct metrics_histogram {

@@ -127,8 +127,9 @@ static void make_document(struct str *out)
     add_part(out, "The hub: `GET /v1/metrics`", N(hub_rows));
     add_part(out, "The hub's relay and data plane", N(overlay_rows));
     add_part(out, "The hub's rendezvous for jobs", N(rendezvous_rows));
-    add_part(out, "A node's agent: `GET /v1/metrics` on its socket", N(agent_rows));
-    add_part(out, "A node: `weft probe --metrics FILE`", N(probe_rows));
+    add_part(out, "A node's agent: `weft agent --metrics`, and `GET /v1/metrics` on its socket",
+        N(agent_rows));
+    add_part(out, "A node's probe: `weft probe --metrics`", N(probe_rows));
 #undef N
 }
 

@@ -1,5 +1,6 @@
 /*
- * traffic.h - classes of traffic, and how fast they may be sent: rates that a person sets.
+ * traffic.h - classes of traffic, how fast they may be sent (rates that a person sets), and what
+ * has arrived of what was sent.
  *
  * A rate is in bit/s, of IPv4 datagrams with their headers. 0 means that there is none, so that
  * nothing is slowed down.
@@ -30,6 +31,28 @@ struct traffic_rates {
     uint64_t all;                      /* all that it sends */
     uint64_t classes[TRAFFIC_CLASS_N]; /* of each class */
 };
+
+/**
+ * What has arrived of what a peer has sent, and what has not, by the counters in WireGuard's data
+ * messages (docs/DATAPLANE.md, "What is lost").
+ */
+struct arrivals {
+    uint64_t received;  /* authentic datagrams, each counted once */
+    uint64_t lost;      /* counters that were passed over, and whose datagram has not come */
+    uint64_t reordered; /* of @received: those that came behind one with a greater counter */
+    uint64_t repeated;  /* refused: they had come before */
+};
+
+/** arrivals_add() - add @more to @sum, up to the greatest number that there is. */
+static inline void arrivals_add(struct arrivals *sum, const struct arrivals *more)
+{
+    /* A peer chooses its counters, so what it seems to have lost has no bound. */
+    if (__builtin_add_overflow(sum->lost, more->lost, &sum->lost))
+        sum->lost = UINT64_MAX;
+    sum->received += more->received;
+    sum->reordered += more->reordered;
+    sum->repeated += more->repeated;
+}
 
 /** traffic_class_names - as in "bulk". */
 extern const char *const traffic_class_names[];

@@ -16,16 +16,28 @@
 
 _Static_assert((N_BLOCKS & (N_BLOCKS - 1)) == 0, "the ring's index is a mask");
 
+/* Clears the @n blocks behind @from, and counts what leaves with them. Not inlined: only one
+ * message in 64 has to save registers for it. */
+__attribute__((noinline)) static void clear_blocks(struct replay *w, uint64_t from, uint64_t n)
+{
+    if (n > N_BLOCKS)
+        n = N_BLOCKS;
+    for (uint64_t i = 1; i <= n; i++) {
+        uint64_t *block = &w->blocks[(from + i) % N_BLOCKS];
+
+        w->n_left += (unsigned)__builtin_popcountll(*block);
+        *block = 0;
+    }
+}
+
 /* Makes @counter the greatest: clears the blocks between the old greatest's and its own. */
 static void advance(struct replay *w, uint64_t counter)
 {
     uint64_t from = w->next ? (w->next - 1) / BLOCK_BITS : 0;
     uint64_t n = counter / BLOCK_BITS - from;
 
-    if (n > N_BLOCKS)
-        n = N_BLOCKS;
-    for (uint64_t i = 1; i <= n; i++)
-        w->blocks[(from + i) % N_BLOCKS] = 0;
+    if (n > 0)
+        clear_blocks(w, from, n);
     w->next = counter + 1;
 }
 
@@ -36,14 +48,49 @@ bool replay_check(struct replay *w, uint64_t counter)
 
     if (counter >= WG_REJECT_AFTER_MESSAGES)
         return false;
-    if (counter >= w->next)
+    if (counter >= w->next) {
         advance(w, counter);
-    else if (w->next - 1 - counter > REPLAY_WINDOW)
+        *block |= bit;
+        return true;
+    }
+    if (w->next - 1 - counter > REPLAY_WINDOW)
         return false;
-    if (*block & bit)
+    if (*block & bit) {
+        w->n_repeated++;
         return false;
+    }
     *block |= bit;
+    w->n_reordered++;
     return true;
+}
+
+struct arrivals replay_arrivals(const struct replay *w, uint64_t below)
+{
+    uint64_t front = w->next ? (w->next - 1) / BLOCK_BITS : 0;
+    uint64_t first = front < N_BLOCKS ? 0 : front - (N_BLOCKS - 1); /* block of the ring */
+    uint64_t n_seen = w->n_left;                                    /* below @below */
+    uint64_t n_above = 0;                                           /* seen, from there on */
+
+    if (below > w->next)
+        below = w->next;
+    if (below < first * BLOCK_BITS)
+        below = first * BLOCK_BITS;
+    for (uint64_t i = first; i <= front; i++) {
+        uint64_t block = w->blocks[i % N_BLOCKS];
+        unsigned n = (unsigned)__builtin_popcountll(block);
+        unsigned n_from = 0; /* of the counters from @below on */
+
+        if (i == below / BLOCK_BITS)
+            n_from = (unsigned)__builtin_popcountll(block >> below % BLOCK_BITS);
+        else if (i > below / BLOCK_BITS)
+            n_from = n;
+        n_seen += n - n_from;
+        n_above += n_from;
+    }
+    return (struct arrivals){.received = n_seen + n_above,
+        .lost = below - n_seen,
+        .reordered = w->n_reordered,
+        .repeated = w->n_repeated};
 }
 
 /* ---- one keypair ---- */
@@ -172,6 +219,24 @@ void keypair_check_counters(struct keypair *kp, const uint64_t *counters, size_t
     (void)pthread_mutex_unlock(&kp->replay_lock);
 }
 
+/* As keypairs_arrivals(). @is_over: nothing is awaited any more. */
+static void add_arrivals(struct keypair *kp, bool is_over, nsec_t now, struct arrivals *sum)
+{
+    struct arrivals a;
+
+    (void)pthread_mutex_lock(&kp->replay_lock);
+    if (is_over) {
+        kp->awaited_below = kp->replay.next;
+    } else if (now - kp->marked_at >= KEYPAIR_AWAITED_FOR) {
+        kp->awaited_below = kp->marked;
+        kp->marked = kp->replay.next;
+        kp->marked_at = now;
+    }
+    a = replay_arrivals(&kp->replay, kp->awaited_below);
+    (void)pthread_mutex_unlock(&kp->replay_lock);
+    arrivals_add(sum, &a);
+}
+
 /* ---- a peer's three slots ---- */
 
 void keypairs_init(struct keypairs *ks)
@@ -197,6 +262,33 @@ struct keypair *keypairs_acquire_current(struct keypairs *ks)
         atomic_fetch_add_explicit(&kp->refs, 1, memory_order_relaxed);
     (void)pthread_mutex_unlock(&ks->lock);
     return kp;
+}
+
+struct arrivals keypairs_arrivals(struct keypairs *ks, nsec_t now)
+{
+    struct arrivals sum = {.received = 0};
+    struct keypair *slots[3];
+
+    (void)pthread_mutex_lock(&ks->lock);
+    slots[0] = ks->current;
+    slots[1] = ks->previous;
+    slots[2] = ks->next;
+    (void)pthread_mutex_unlock(&ks->lock);
+    /* Workers only move them from slot to slot. */
+    for (size_t i = 0; i < 3; i++)
+        if (slots[i])
+            add_arrivals(slots[i], false, now, &sum);
+    return sum;
+}
+
+struct arrivals keypairs_evicted_arrivals(const struct keypairs_evicted *evicted)
+{
+    struct arrivals sum = {.received = 0};
+
+    for (size_t i = 0; i < 3; i++)
+        if (evicted->kp[i])
+            add_arrivals(evicted->kp[i], true, 0, &sum);
+    return sum;
 }
 
 /* Moves *@slot, if there is something in it, to the end of the list. */

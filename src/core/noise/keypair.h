@@ -11,14 +11,19 @@
 
 #include "base/clock.h"
 #include "base/containers.h"
+#include "base/traffic.h"
 #include "crypto/aead.h"
 
 /*
- * The window that refuses repeated data messages.
+ * The window that refuses repeated data messages, and what it tells of those that are missing.
  *
  * A ring of bit blocks: advancing clears whole blocks and never shifts. One
  * block is always being entered, so of REPLAY_BITS the last REPLAY_WINDOW
  * counters are remembered, as many as the Linux kernel's.
+ *
+ * A sender uses each counter once, from 0 on. So the counters below the greatest one that were not
+ * seen are of messages that are lost, or still on their way. What is seen is counted where a block
+ * leaves the ring, once for 64 counters; a message that comes in order costs nothing.
  *
  * Spec: whitepaper 5.4.6; algorithm of RFC 6479.
  */
@@ -29,6 +34,9 @@
 /** All zeroes: nothing was seen. */
 struct replay {
     uint64_t next;                     /* one more than the greatest counter seen; 0 at first */
+    uint64_t n_left;                   /* seen, of those whose blocks have left the ring */
+    uint64_t n_reordered;              /* seen behind a greater one */
+    uint64_t n_repeated;               /* refused: seen before */
     uint64_t blocks[REPLAY_BITS / 64]; /* bit c % 64 of block (c / 64) % n: counter c was seen */
 };
 
@@ -46,6 +54,15 @@ struct replay {
  * WG_REJECT_AFTER_MESSAGES.
  */
 bool replay_check(struct replay *w, uint64_t counter);
+
+/**
+ * replay_arrivals() - what has come, and what of the counters below @below has not
+ * @below:	at most @w->next: what is above may still come. Counters that have left the window
+ *		count whatever @below says, since they will not
+ *
+ * Threads: as replay_check().
+ */
+struct arrivals replay_arrivals(const struct replay *w, uint64_t below);
 
 /*
  * The two keys that a handshake gives, and a peer's three slots for them.
@@ -90,7 +107,10 @@ struct keypair {
     bool is_initiator;                /* we began that handshake */
 
     /* Control thread. */
-    struct htab_link link; /* for the creator's table of local indices; free for its use */
+    struct htab_link link;  /* for the creator's table of local indices; free for its use */
+    uint64_t awaited_below; /* counters below that are awaited no more; see keypairs_arrivals() */
+    uint64_t marked;        /* replay.next, as it was at @marked_at */
+    nsec_t marked_at;       /* monotonic */
 
     /* Any thread, atomically. */
     _Atomic uint32_t refs;         /* see the theory of operation */
@@ -209,6 +229,28 @@ struct keypairs {
 struct keypairs_evicted {
     struct keypair *kp[3];
 };
+
+/**
+ * A message that has not come this long after one with a greater counter counts as lost. Should it
+ * come after all, it counts as received, and as lost no more.
+ */
+#define KEYPAIR_AWAITED_FOR NSEC_PER_SEC
+
+/**
+ * keypairs_arrivals() - what has arrived under all keypairs of @ks
+ * @now:	monotonic
+ *
+ * What was lost before the call before the last one is in it, if these are KEYPAIR_AWAITED_FOR
+ * apart. Without such calls it is what has left the replay window. What was lost behind the last
+ * message that came is never known.
+ *
+ * Threads: the control thread, which alone takes keypairs out of their slots.
+ */
+struct arrivals keypairs_arrivals(struct keypairs *ks, nsec_t now);
+
+/** keypairs_evicted_arrivals() - what has arrived under keypairs that have left their slots;
+ * nothing of it is awaited any more. Threads: the control thread. */
+struct arrivals keypairs_evicted_arrivals(const struct keypairs_evicted *evicted);
 
 /** keypairs_init() - all slots empty. */
 void keypairs_init(struct keypairs *ks);

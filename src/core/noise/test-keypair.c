@@ -320,6 +320,85 @@ static void test_threads(void **state)
     clear(&s.ks);
 }
 
+/* ---- what has arrived under a peer's keypairs ---- */
+
+#define SEC NSEC_PER_SEC
+
+static void take(struct keypair *kp, uint64_t from, uint64_t to)
+{
+    for (uint64_t c = from; c < to; c++) {
+        bool is_fresh;
+
+        keypair_check_counters(kp, &c, 1, &is_fresh);
+        assert_true(is_fresh);
+    }
+}
+
+/* What is missing counts as lost a second after it was seen to be missing, and no more if it comes
+ * after all. */
+static void test_how_long_it_is_awaited(void **state)
+{
+    struct keypair *a = make(true);
+    struct keypairs ks;
+    struct arrivals sum;
+
+    keypairs_init(&ks);
+    add(&ks, a, NULL, NULL);
+    assert_int_equal(keypairs_arrivals(&ks, 100 * SEC).lost, 0);
+    take(a, 0, 10);
+    take(a, 12, 20);
+    sum = keypairs_arrivals(&ks, 101 * SEC);
+    assert_int_equal(sum.received, 18);
+    assert_int_equal(sum.lost, 0);
+    /* Whoever asks more often hears no sooner. */
+    assert_int_equal(keypairs_arrivals(&ks, 102 * SEC - 1).lost, 0);
+    take(a, 21, 30);
+    assert_int_equal(keypairs_arrivals(&ks, 102 * SEC).lost, 2);
+    take(a, 10, 11);
+    sum = keypairs_arrivals(&ks, 102 * SEC + 1);
+    assert_int_equal(sum.lost, 1);
+    assert_int_equal(sum.reordered, 1);
+    assert_int_equal(keypairs_arrivals(&ks, 103 * SEC).lost, 2);
+    clear(&ks);
+}
+
+/* Of a keypair that goes, all that is missing below its greatest counter is lost; what was sent
+ * behind that is not known. */
+static void test_what_goes_with_a_keypair(void **state)
+{
+    struct keypair *a = make(true);
+    struct keypair *b = make(true);
+    struct keypair *c = make(true);
+    struct keypairs_evicted evicted;
+    struct arrivals gone;
+    struct keypairs ks;
+
+    keypairs_init(&ks);
+    add(&ks, a, NULL, NULL);
+    take(a, 5, 10);
+    add(&ks, b, NULL, NULL);
+    take(b, 1, 4);
+    /* Both are received with. */
+    take(a, 12, 13);
+    assert_int_equal(keypairs_arrivals(&ks, 10 * SEC).received, 9);
+    assert_int_equal(keypairs_arrivals(&ks, 20 * SEC).lost, 8);
+    keypairs_add(&ks, c, &evicted);
+    gone = keypairs_evicted_arrivals(&evicted);
+    assert_int_equal(gone.received, 6);
+    assert_int_equal(gone.lost, 7);
+    keypair_unref(evicted.kp[0]);
+    assert_int_equal(keypairs_arrivals(&ks, 30 * SEC).lost, 1);
+    keypairs_clear(&ks, &evicted);
+    gone = keypairs_evicted_arrivals(&evicted);
+    assert_int_equal(gone.received, 3);
+    assert_int_equal(gone.lost, 1);
+    for (size_t i = 0; i < 3; i++)
+        keypair_unref(evicted.kp[i]);
+    gone = keypairs_arrivals(&ks, 40 * SEC);
+    assert_int_equal(gone.received + gone.lost, 0);
+    keypairs_deinit(&ks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +410,8 @@ int main(void)
         cmocka_unit_test(test_aes_limits),
         cmocka_unit_test(test_open_refuses),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_how_long_it_is_awaited),
+        cmocka_unit_test(test_what_goes_with_a_keypair),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,9 +33,11 @@
 #include "crypto/x25519.h"
 #include "path/behavior.h"
 #include "path/candidate.h"
+#include "path/rtt.h"
 
 #define PATH_RELAYS_MAX 8   /* that one node measures and reports */
 #define PATH_TEXT_MAX   320 /* of an event or a reason, with the zero */
+#define PATH_AWAY_MAX   32  /* pairs that one relay asks to go another way */
 
 /** How a peer is reached. */
 enum path_kind {
@@ -62,6 +64,13 @@ struct path_relay {
     nsec_t rtt;               /* round trip to it; 0: not measured */
     bool is_stream;           /* reached inside TLS, since UDP to it fails */
     uint16_t mtu;             /* inner bytes that the way there and back carries; 0: not measured */
+};
+
+/** What a relay has its users know of its line (relay/line.h). */
+struct path_relay_notice {
+    bool is_closed;               /* it is full: who has another relay does not begin to use it */
+    uint64_t away[PATH_AWAY_MAX]; /* the tags of @n_away pairs that are to go another way */
+    unsigned n_away;
 };
 
 /** All that one end tells of itself: its candidates, its NAT and the relays that it reaches. */
@@ -177,14 +186,29 @@ struct path_view {
     uint32_t socket;        /* of a direct path */
     nsec_t rtt;             /* 0: not known; of the relay: both ends' together */
     nsec_t least_rtt; /* of a direct path: the least of the last 10 to 20 minutes; else @rtt */
+    struct rtt_spread spread; /* of a direct path: round trips of the last minutes */
+    struct rtt_longer longer; /* of a direct path: they take longer than usual */
     struct x25519_public via; /* of the relay: which; none: any */
     unsigned loss_permille;   /* of the chosen pair's last pings */
     nsec_t since;             /* since when the path is used; monotonic */
+    nsec_t died_at;           /* when a direct path died last; monotonic; 0: never */
+    bool is_better;           /* of the relay: it is faster than the direct path, or loses less */
     bool is_alarm;            /* the policy is DIRECT, and it has been relayed for too long */
+    bool is_relay_better;     /* it is relayed, and the direct path that there was is worse */
     char why[PATH_TEXT_MAX];  /* why not direct, and what would change that; "" when it is */
     uint64_t n_frames;        /* sent for this edge */
     uint64_t n_guesses;       /* of them, guesses at ports */
 };
+
+/** path_relay_notice_equal() - do both say the same, in the same order? */
+bool path_relay_notice_equal(const struct path_relay_notice *a, const struct path_relay_notice *b);
+
+/** path_relay_notice_is_away() - does it ask the pair with that tag to go another way? */
+bool path_relay_notice_is_away(const struct path_relay_notice *notice, uint64_t tag);
+
+/** path_pair_tag() - a number that stands for two nodes, in either order, for who knows both keys.
+ */
+uint64_t path_pair_tag(const struct x25519_public *a, const struct x25519_public *b);
 
 /** path_side_equal() - do both tell the same? Their generations do not count. */
 bool path_side_equal(const struct path_side *a, const struct path_side *b);

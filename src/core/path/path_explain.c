@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "path/path.h"
 #include "path/path_internal.h"
@@ -31,6 +32,20 @@ bool path_side_equal(const struct path_side *a, const struct path_side *b)
                a->relays[i].is_stream == b->relays[i].is_stream &&
                a->relays[i].mtu == b->relays[i].mtu;
     return same;
+}
+
+bool path_relay_notice_equal(const struct path_relay_notice *a, const struct path_relay_notice *b)
+{
+    return a->is_closed == b->is_closed && a->n_away == b->n_away &&
+           memcmp(a->away, b->away, a->n_away * sizeof(*a->away)) == 0;
+}
+
+bool path_relay_notice_is_away(const struct path_relay_notice *notice, uint64_t tag)
+{
+    for (unsigned i = 0; i < notice->n_away; i++)
+        if (notice->away[i] == tag)
+            return true;
+    return false;
 }
 
 /* ---- why an edge is not direct --------------------------------------------------------------- */
@@ -125,20 +140,23 @@ static bool why_nats(const struct why *w, char *buf)
     return false;
 }
 
-/* Explains that the other end, which chooses, has not. False unless our last pings were
- * answered. */
+/* The other end, which chooses, has not taken a pair on which our last pings were answered. */
+static bool is_declined(const struct path *pp)
+{
+    for (unsigned i = 0; !pp->nominates && i < pp->pairs.n; i++)
+        if (pp->checks.begun_at != 0 && pp->pairs.items[i].valid_at >= pp->checks.begun_at)
+            return true;
+    return false;
+}
+
 static bool why_declined(const struct why *w, char *buf)
 {
-    const struct path *pp = w->pp;
+    bool is_so = is_declined(w->pp);
 
-    for (unsigned i = 0; !pp->nominates && i < pp->pairs.n; i++)
-        if (pp->checks.begun_at != 0 && pp->pairs.items[i].valid_at >= pp->checks.begun_at) {
-            (void)snprintf(buf, PATH_TEXT_MAX,
-                "the direct path works, but %s finds that the relay is faster or loses less",
-                w->peer);
-            return true;
-        }
-    return false;
+    if (is_so)
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "the direct path works, but %s finds that the relay is faster or loses less", w->peer);
+    return is_so;
 }
 
 /* Explains that packets pass in one direction only: in the last round a frame of the peer came
@@ -192,7 +210,13 @@ static bool is_worse_still(const struct path *pp, nsec_t now)
     return false;
 }
 
-void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
+bool path__relay_is_better(const struct path *pp, nsec_t now)
+{
+    return pp->choice.pair == 0 && (is_worse_still(pp, now) || is_declined(pp));
+}
+
+/* Why it is not direct; "" when it is. */
+static void explain_relayed(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
 {
     struct why w = {pp, pp->owner->name, pp->peer.name, ""};
 
@@ -221,6 +245,21 @@ void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t
         (void)snprintf(buf, PATH_TEXT_MAX, "the ways to %s are being tried", w.peer);
     else
         why_silent(&w, buf);
+}
+
+void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
+{
+    const char *full = pp->relay.is_asked ? "its relay is full, and there is no other one yet"
+                       : pp->relay.avoids ? "a nearer relay is full"
+                                          : NULL;
+    char why[PATH_TEXT_MAX];
+
+    explain_relayed(pp, why, now);
+    if (full && pp->choice.pair == 0 && pp->peer.policy != PATH_POLICY_OFF)
+        (void)snprintf(buf, PATH_TEXT_MAX, "%s; %.*s", full,
+            (int)(PATH_TEXT_MAX - strlen(full) - sizeof("; ")), why);
+    else
+        (void)snprintf(buf, PATH_TEXT_MAX, "%s", why);
 }
 
 void path__event(struct path *pp, bool is_warning, const char *fmt, ...)

@@ -8,6 +8,8 @@
  * makes us ping where it came from, but changes nothing else.
  */
 
+#include <stdlib.h>
+
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
@@ -25,6 +27,9 @@
  */
 #define ASK_INTERVAL (250 * NSEC_PER_MSEC)
 #define ASK_BURST    (2 * NSEC_PER_SEC)
+
+/* While packets flow both ends measure, the one that only answers as often as this. */
+#define MEASURE_BACK_EACH (5 * NSEC_PER_SEC)
 
 /* After a change of the network our former address is not used again for this time. */
 #define LEFT_FOR (5 * NSEC_PER_SEC)
@@ -75,6 +80,28 @@ static void on_alive(struct path *pp, nsec_t now)
     path_liveness_on_alive(&pp->liveness, &facts, now);
 }
 
+/* While packets flow the end that does not begin with the pings sends one now and then as well, so
+ * that both know how the round trips are spread. It answers one, so no timer is needed. */
+static void measure_back(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (pp->nominates || pair->id != pp->choice.pair || now - pair->tried_at < MEASURE_BACK_EACH ||
+        !path_traffic_is_active(&pp->traffic, now) || !paths__may_answer(pp->owner, now))
+        return;
+    path__ping(pp, pair, now);
+}
+
+/* The chosen pair has answered. */
+static void learn_round_trip(struct path *pp, const struct path_pair *pair, nsec_t now)
+{
+    if (!pp->round_trips)
+        pp->round_trips = calloc(1, sizeof(*pp->round_trips));
+    if (!pp->round_trips)
+        return;
+    if (pp->round_trips->pair != pair->id)
+        *pp->round_trips = (struct rtt_track){.pair = pair->id};
+    rtt_track_add(pp->round_trips, pair->last_rtt, paths_load_is_calm(&pp->owner->load, now), now);
+}
+
 static void on_ping(struct path *pp, const struct path_arrival *in, const struct path_frame *f,
     bool is_fresh, size_t len, nsec_t now)
 {
@@ -90,6 +117,7 @@ static void on_ping(struct path *pp, const struct path_arrival *in, const struct
     if ((f->flags & PATH_FRAME_ANSWERED) && pair->id == pp->choice.pair &&
         f->echo == pp->owner->session)
         on_alive(pp, now);
+    measure_back(pp, pair, now);
     if (f->flags & PATH_FRAME_MOVED)
         path__on_peer_moved(pp, pair, now);
 }
@@ -122,6 +150,7 @@ static void on_pong(
     observed = pair->contact.observed;
     pair->contact.observed = f->observed;
     if (pair->id == pp->choice.pair) {
+        learn_round_trip(pp, pair, now);
         /* Our address is another one than before: the peer has to follow us. */
         if (!endpoint_is_none(&observed) && !endpoint_equal(&observed, &f->observed))
             path__on_self_moved(pp, pair, now);

@@ -156,6 +156,7 @@ struct path {
     struct path_peer peer;
     struct path_keys keys;
     bool nominates; /* ours is the smaller key */
+    uint64_t tag;   /* of the pair, as relays know it: path_pair_tag() */
     struct path_side side;
     bool has_side;    /* the peer has told something */
     nsec_t ticked_at; /* when paths_tick() last took it */
@@ -192,11 +193,12 @@ struct path {
         struct x25519_public key; /* none: the first that is told of */
         nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
         nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
+        bool is_asked, avoids;    /* the relay asks it to go; it leaves out a nearer one, full */
     } relay;
+    struct rtt_track *round_trips; /* owns; by path_frame.c, of the pair chosen last; NULL: none */
     struct path_traffic traffic;
     struct path_liveness liveness;
-    /* Guessing ports, now and later. Written by path_checks.c; path_nominate.c sets @n_tried to 0.
-     */
+    /* Guessing ports. Written by path_checks.c; path_nominate.c sets @n_tried to 0. */
     struct {
         struct path_port_guess *present; /* owns; NULL: none */
         nsec_t again_at;                 /* not before */
@@ -347,12 +349,10 @@ void path__chosen_tick(struct path *pp, nsec_t now);
 /** path__liveness_facts() - of the edge as it is now, for path_liveness.c. */
 struct path_liveness_facts path__liveness_facts(const struct path *pp, nsec_t now);
 
-/** path__use_relay() - leave the chosen pair, if any. @why: for the log, after the peer's name;
- * NULL: nothing is logged. */
+/** path__use_relay() - leave the chosen pair, if any. @why: for the log; NULL: none. */
 void path__use_relay(struct path *pp, const char *why, nsec_t now);
 
-/** path__keep() - use the pair with @at, which the engine uses already, and ask whether it works.
- */
+/** path__keep() - use the pair with @at, which the engine uses, and ask whether it works. */
 void path__keep(struct path *pp, const struct endpoint *at, nsec_t now);
 
 /** path__settle() - the peer uses another path: nominate @pair again, or leave it. */
@@ -361,12 +361,10 @@ void path__settle(struct path *pp, struct path_pair *pair, nsec_t now);
 /** path__leave_socket() - for the relay, if the chosen pair has a socket of its own. */
 void path__leave_socket(struct path *pp, nsec_t now);
 
-/** path__end_alarm() - the edge is direct, or need not be any more; @words say which, in the log.
- */
+/** path__end_alarm() - it is direct, or need not be any more; @words say which, in the log. */
 void path__end_alarm(struct path *pp, const char *words);
 
-/** path__relay_rtt() - the relay in use, and both ends' round trips to it together; 0: not known.
- */
+/** path__relay_rtt() - the relay in use, and both ends' round trips to it; 0: not known. */
 nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via);
 
 /** path__relay_mtu() - inner bytes that it carries in both directions; 0: not known. */
@@ -378,9 +376,11 @@ bool path__announces_relay(const struct path_side *before, const struct path_sid
 /** path__release_relay() - the edge need not stay with the relay that the other end has led to. */
 void path__release_relay(struct path *pp, nsec_t now);
 
-/** path__check_relay() - the relays of one end have changed, or their round trips: leave a lost one
- * at once, and plan to move to a better one. */
+/** path__check_relay() - the relays of one end have changed, their round trips, or how full they
+ * are: leave a lost one at once, and plan to move to a better one.
+ * path__begin_relay() - data begins to flow: leave one that is full at once. */
 void path__check_relay(struct path *pp, nsec_t now);
+void path__begin_relay(struct path *pp, nsec_t now);
 
 /** path__on_relayed() - the other end has moved the edge to the relay @via: follow it. */
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now);
@@ -390,8 +390,10 @@ size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t c
 
 /* ---- path_explain.c ---- */
 
-/** path__explain() - why it is not direct, and what would make it so; "" when it is. A clause. */
+/** path__explain() - why it is not direct, and what would make it so; "" when it is. A clause.
+ * path__relay_is_better() - it is relayed, and the direct path works and is worse. */
 void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now);
+bool path__relay_is_better(const struct path *pp, nsec_t now);
 
 /** path__event() - a line for the log; the peer's name and a colon are put before @fmt's words. */
 void path__event(struct path *pp, bool is_warning, const char *fmt, ...)

@@ -1,5 +1,6 @@
 /* path_liveness.c - see path_internal.h. */
 #include "path/path_internal.h"
+#include "path/paths_internal.h"
 
 /* Time between two pings while data flows, and before an unanswered one is repeated. */
 #define PING_ACTIVE (500 * NSEC_PER_MSEC)
@@ -55,6 +56,31 @@ bool path_traffic_count(struct path_traffic *t, uint64_t rx, uint64_t tx, nsec_t
         return false;
     t->moved_at = now;
     return !was_active;
+}
+
+/* A line that is worth a job is not filled by this, bytes/s; and so long after more was moved its
+ * queues are empty. */
+#define CALM_RATE  65536
+#define CALM_AFTER (10 * NSEC_PER_SEC)
+
+void paths_load_count(
+    struct paths_load *l, const struct path_traffic *before, uint64_t rx, uint64_t tx, nsec_t now)
+{
+    nsec_t ms = (now - l->since) / NSEC_PER_MSEC;
+
+    if (before->has_counts && rx >= before->rx && tx >= before->tx)
+        l->bytes += rx - before->rx + tx - before->tx;
+    if (ms < 1000)
+        return;
+    if (l->since != 0 && l->bytes / (uint64_t)ms > CALM_RATE / 1000)
+        l->busy_at = now;
+    l->bytes = 0;
+    l->since = now;
+}
+
+bool paths_load_is_calm(const struct paths_load *l, nsec_t now)
+{
+    return l->busy_at == 0 || now - l->busy_at >= CALM_AFTER;
 }
 
 /* ---- liveness ------------------------------------------------------------------------------- */

@@ -26,6 +26,10 @@
  * along: then it moves a little later by itself, to the same one. A relay that
  * an end has lost it leaves at once, whichever it is, and takes the other one
  * along by the same handshake.
+ *
+ * A relay whose line is full says so (relay/line.h). No edge moves to it that has another one, and
+ * none begins to send data there; an edge that it asks to go takes the best of those that are open
+ * to it, by the same steps.
  */
 
 /* A relay must have been better for this time, and by so much or by a fifth. The second is that of
@@ -74,8 +78,45 @@ static bool relay_carries(const struct path *pp, const struct x25519_public *key
     return mtu <= (carries > PMTU_INNER_MIN ? carries : PMTU_INNER_MIN);
 }
 
-/* The best common relay, and its RTT, both ends' together; 0: none known. */
-static nsec_t best_relay(const struct path *pp, struct path_relay *ret)
+/* The one in use; while none was chosen that is the first that is told, a hub. */
+static const struct x25519_public *current_relay(const struct path *pp)
+{
+    const struct path_side *self = &pp->owner->self;
+
+    return x25519_public_is_none(&pp->relay.key) && self->n_relays > 0 ? &self->relays[0].key
+                                                                       : &pp->relay.key;
+}
+
+/* Does that relay ask the edge to go another way? */
+static bool is_asked_away(const struct path *pp, const struct x25519_public *relay)
+{
+    const struct path_relay_notice *notice = paths__notice(pp->owner, relay);
+
+    return notice && path_relay_notice_is_away(notice, pp->tag);
+}
+
+/* Which relays count. */
+enum relays_counted {
+    RELAYS_ALL,
+    RELAYS_OPEN,         /* those that the edge may begin to use */
+    RELAYS_OPEN_OR_HERE, /* and the one that it uses, if that is full and does not ask it to go */
+};
+
+static bool relay_counts(
+    const struct path *pp, const struct x25519_public *relay, enum relays_counted which)
+{
+    const struct path_relay_notice *notice = paths__notice(pp->owner, relay);
+
+    if (!notice || which == RELAYS_ALL)
+        return true;
+    if (is_asked_away(pp, relay))
+        return false;
+    return !notice->is_closed ||
+           (which == RELAYS_OPEN_OR_HERE && x25519_public_equal(relay, current_relay(pp)));
+}
+
+/* The best common relay of those that count, and its RTT, both ends' together; 0: none known. */
+static nsec_t find_best(const struct path *pp, enum relays_counted which, struct path_relay *ret)
 {
     const struct path_side *self = &pp->owner->self;
     nsec_t best = 0;
@@ -85,7 +126,7 @@ static nsec_t best_relay(const struct path *pp, struct path_relay *ret)
         const struct path_relay *mine = &self->relays[i];
         nsec_t rtt = relay_rtt_sum(pp, &mine->key);
 
-        if (rtt == 0)
+        if (rtt == 0 || !relay_counts(pp, &mine->key, which))
             continue;
         /* Equal ones by key: both ends compute this from the same reports. */
         if (best == 0 || rtt < best ||
@@ -98,13 +139,12 @@ static nsec_t best_relay(const struct path *pp, struct path_relay *ret)
     return best;
 }
 
-/* The one in use; while none was chosen that is the first that is told, a hub. */
-static const struct x25519_public *current_relay(const struct path *pp)
+/* For an edge that has to take one: a full one only where there is no other. */
+static nsec_t best_relay(const struct path *pp, struct path_relay *ret)
 {
-    const struct path_side *self = &pp->owner->self;
+    nsec_t best = find_best(pp, RELAYS_OPEN, ret);
 
-    return x25519_public_is_none(&pp->relay.key) && self->n_relays > 0 ? &self->relays[0].key
-                                                                       : &pp->relay.key;
+    return best != 0 ? best : find_best(pp, RELAYS_ALL, ret);
 }
 
 nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via)
@@ -167,25 +207,67 @@ static bool leave_lost(struct path *pp)
     return true;
 }
 
+/* By what relays say of their lines: may the edge stay, and does it leave out a nearer one? Once it
+ * is asked to go it tries to be direct, as the other end does at the same time. */
+static void take_notices(struct path *pp, nsec_t now)
+{
+    bool was_asked = pp->relay.is_asked;
+    struct path_relay best;
+
+    pp->relay.is_asked = is_asked_away(pp, current_relay(pp));
+    pp->relay.avoids = find_best(pp, RELAYS_ALL, &best) != 0 &&
+                       !x25519_public_equal(&best.key, current_relay(pp)) &&
+                       !relay_counts(pp, &best.key, RELAYS_OPEN_OR_HERE);
+    if (pp->relay.is_asked && !was_asked && path__wants_direct(pp))
+        path__checks_start(pp, true, now);
+}
+
+/* Is @best, of @best_rtt, where the edge should go? */
+static bool is_better_relay(
+    const struct path *pp, const struct path_relay *best, nsec_t best_rtt, nsec_t now)
+{
+    nsec_t present_rtt = relay_rtt_sum(pp, current_relay(pp));
+
+    if (best_rtt == 0 || now < pp->relay.free_at)
+        return false;
+    if (pp->relay.is_asked)
+        return true;
+    return present_rtt != 0 && best_rtt + nsec_max(BETTER_BY, present_rtt / 5) <= present_rtt &&
+           relay_carries(pp, &best->key, path__relay_mtu(pp, current_relay(pp)));
+}
+
 void path__check_relay(struct path *pp, nsec_t now)
 {
     struct path_relay best;
     nsec_t best_rtt;
-    nsec_t present_rtt;
 
     remember_first(pp);
     if (pp->choice.pair != 0 || pp->peer.policy == PATH_POLICY_OFF || leave_lost(pp))
         return;
-    best_rtt = best_relay(pp, &best);
-    present_rtt = relay_rtt_sum(pp, current_relay(pp));
-    if (now < pp->relay.free_at || best_rtt == 0 || present_rtt == 0 ||
-        best_rtt + nsec_max(BETTER_BY, present_rtt / 5) > present_rtt ||
-        !relay_carries(pp, &best.key, path__relay_mtu(pp, current_relay(pp))))
+    take_notices(pp, now);
+    best_rtt = find_best(pp, RELAYS_OPEN_OR_HERE, &best);
+    if (!is_better_relay(pp, &best, best_rtt, now)) {
         pp->relay.move_at = NSEC_NEVER;
-    else if (pp->relay.move_at == NSEC_NEVER)
+    } else if (pp->relay.move_at == NSEC_NEVER) {
         pp->relay.move_at = now + (pp->nominates ? BETTER_FOR : BETTER_FOR_FOLLOWER);
-    else if (now >= pp->relay.move_at)
-        move_to_relay(pp, &best, "another relay is quicker for both; through that");
+    } else if (now >= pp->relay.move_at) {
+        move_to_relay(pp, &best,
+            pp->relay.is_asked ? "the relay's line is full; through another one"
+                               : "another relay is quicker for both; through that");
+        take_notices(pp, now);
+    }
+}
+
+void path__begin_relay(struct path *pp, nsec_t now)
+{
+    struct path_relay best;
+
+    if (!pp->nominates || pp->choice.pair != 0 || now < pp->relay.free_at ||
+        pp->peer.policy == PATH_POLICY_OFF || relay_counts(pp, current_relay(pp), RELAYS_OPEN) ||
+        find_best(pp, RELAYS_OPEN, &best) == 0)
+        return;
+    move_to_relay(pp, &best, "the relay's line is full; through another one");
+    take_notices(pp, now);
 }
 
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now)
@@ -201,6 +283,7 @@ void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t n
     if (item)
         item->action.is_followed = true;
     path__event(pp, false, "through another relay, as the other end wants it");
+    take_notices(pp, now);
 }
 
 bool path__announces_relay(const struct path_side *before, const struct path_side *now)
@@ -393,6 +476,7 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
     pp->relay.move_at = NSEC_NEVER;
     if (best_relay(pp, &best) != 0)
         pp->relay.key = best.key;
+    pp->relay.is_asked = pp->relay.avoids = false;
     (void)queue_use_relay(pp);
     if (why)
         path__event(pp, false, "%s", why);
@@ -588,7 +672,8 @@ void path__on_nominate(struct path *pp, struct path_pair *pair, uint64_t transac
 static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
 {
     struct path_relay via;
-    nsec_t relayed = best_relay(pp, &via);
+    /* One that is full is no better than any path. */
+    nsec_t relayed = find_best(pp, RELAYS_OPEN, &via);
     nsec_t rtt = path__least(&pair->recent);
 
     if (!pp->owner->relay_is_usable || pp->peer.policy == PATH_POLICY_DIRECT)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/secret.h"
+#include "crypto/hash.h"
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
@@ -63,6 +64,7 @@ static void path_free(struct path *pp)
     secret_wipe(&pp->keys, sizeof(pp->keys));
     free(pp->pairs.items);
     free(pp->guess.present);
+    free(pp->round_trips);
     free(pp);
 }
 
@@ -87,9 +89,24 @@ struct paths *paths_free(struct paths *p)
     htab_deinit(&p->by_tag);
     heap_deinit(&p->timers);
     paths__queue_deinit(p);
+    free(p->notices);
     secret_wipe(p, sizeof(*p));
     free(p);
     return NULL;
+}
+
+uint64_t path_pair_tag(const struct x25519_public *a, const struct x25519_public *b)
+{
+    bool in_order = x25519_public_compare(a, b) < 0;
+    const struct x25519_public *first = in_order ? a : b;
+    const struct x25519_public *second = in_order ? b : a;
+    struct blake2s_digest digest;
+    uint64_t tag = 0;
+
+    blake2s_hash(first->b, sizeof(first->b), second->b, sizeof(second->b), &digest);
+    for (unsigned i = 0; i < sizeof(tag); i++)
+        tag = tag << 8 | digest.b[i];
+    return tag;
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
@@ -145,6 +162,7 @@ static int add_path(struct paths *p, const struct path_peer *peer, struct path *
         return -EINVAL;
     }
     pp->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
+    pp->tag = path_pair_tag(&p->public, &peer->key);
     /* The same at both ends: both tags come from the shared secret. */
     for (unsigned i = 0; i < sizeof(pp->keys.send_tag.b); i++)
         phase = phase * 257 + (uint64_t)(pp->keys.send_tag.b[i] ^ pp->keys.receive_tag.b[i]);
@@ -380,11 +398,13 @@ void paths_on_traffic(
 
     if (!pp)
         return;
+    paths_load_count(&p->load, &pp->traffic, rx, tx, now);
     /* Data begins to flow, which both ends see at the same time: both begin a round. */
     if (path_traffic_count(&pp->traffic, rx, tx, now)) {
         struct path_liveness_facts facts = path__liveness_facts(pp, now);
 
         path_liveness_on_data(&pp->liveness, &facts, now);
+        path__begin_relay(pp, now);
         slot_restart(pp, now);
         if (pp->choice.pair == 0)
             path__checks_start(pp, true, now);
@@ -438,6 +458,34 @@ void paths_on_relay(struct paths *p, bool usable, nsec_t now)
         return;
     p->relay_is_usable = usable;
     for_each_path(p, slot_restart, now);
+}
+
+static bool are_notices(const struct paths *p, const struct paths_notice *notices, size_t n)
+{
+    bool same = p->n_notices == n;
+
+    for (size_t i = 0; same && i < n; i++)
+        same = x25519_public_equal(&p->notices[i].relay, &notices[i].relay) &&
+               path_relay_notice_equal(&p->notices[i].notice, &notices[i].notice);
+    return same;
+}
+
+int paths_set_notices(struct paths *p, const struct paths_notice *notices, size_t n, nsec_t now)
+{
+    struct paths_notice *copy;
+
+    if (are_notices(p, notices, n))
+        return 0;
+    copy = calloc(n + 1, sizeof(*copy));
+    if (!copy)
+        return -ENOMEM;
+    if (n > 0)
+        memcpy(copy, notices, n * sizeof(*copy));
+    free(p->notices);
+    p->notices = copy;
+    p->n_notices = n;
+    for_each_path(p, path__check_relay, now);
+    return 0;
 }
 
 void paths_leave_sockets(struct paths *p, nsec_t now)
@@ -511,6 +559,8 @@ bool paths_view(
         return false;
     *ret = (struct path_view){.peer = pp->peer,
         .since = pp->choice.since,
+        .died_at = pp->choice.died_at,
+        .is_better = path__relay_is_better(pp, now),
         .n_frames = pp->sending.n_frames,
         .n_guesses = pp->sending.n_guesses};
     path__explain(pp, ret->why, now);
@@ -521,6 +571,10 @@ bool paths_view(
         ret->rtt = pair->rtt;
         ret->least_rtt = path__least(&pair->least);
         ret->loss_permille = path__pair_loss(pair);
+        if (pp->round_trips && pp->round_trips->pair == pair->id) {
+            ret->spread = rtt_track_spread(pp->round_trips, now);
+            ret->longer = rtt_track_longer(pp->round_trips, now);
+        }
         return true;
     }
     ret->kind = pp->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
@@ -530,6 +584,7 @@ bool paths_view(
     if (ret->kind == PATH_KIND_RELAY && via.is_stream)
         ret->kind = PATH_KIND_STREAM;
     ret->is_alarm = pp->choice.is_alarm;
+    ret->is_relay_better = pp->choice.is_worse;
     return true;
 }
 

@@ -122,6 +122,26 @@ void paths_on_traffic(
 bool paths_keep(
     struct paths *p, const struct x25519_public *key, const struct endpoint *at, nsec_t now);
 
+/** Most relays, hubs included, whose notices are kept. */
+#define PATHS_NOTICES_MAX 16
+
+/** What a relay has told of its line. */
+struct paths_notice {
+    struct x25519_public relay;
+    struct path_relay_notice notice;
+};
+
+/**
+ * paths_set_notices() - what relays tell of their lines now; of those that are left out: nothing
+ * @notices:	@n of them, at most PATHS_NOTICES_MAX
+ *
+ * An edge that is to go another way tries to be direct again, at both ends at once, and takes the
+ * best of the relays that are open to it meanwhile. Where there is none it stays.
+ *
+ * Return: 0 or -ENOMEM, and nothing has changed.
+ */
+int paths_set_notices(struct paths *p, const struct paths_notice *notices, size_t n, nsec_t now);
+
 /**
  * paths_on_received() - something authentic of a peer came in by the direct path that is in use
  * @since:	not before this

@@ -76,6 +76,23 @@ struct paths_item {
     char *text;              /* owns; EVENT: its text */
 };
 
+/** How much this node moves with all its peers together. Written by path_liveness.c. */
+struct paths_load {
+    uint64_t bytes; /* since @since, both ways */
+    nsec_t since;   /* when the count was last looked at */
+    nsec_t busy_at; /* when it was last found to be much; 0: never */
+};
+
+struct path_traffic;
+
+/** paths_load_count() - the engine counts so many bytes of a peer now, and has counted @before. */
+void paths_load_count(
+    struct paths_load *l, const struct path_traffic *before, uint64_t rx, uint64_t tx, nsec_t now);
+
+/** paths_load_is_calm() - has the node moved little in the last seconds? Then its own load does not
+ * make round trips longer. */
+bool paths_load_is_calm(const struct paths_load *l, nsec_t now);
+
 /** What the caller is to do. Written by paths_queue.c. */
 struct paths_queue {
     struct paths_item *items; /* owns; a ring of @cap */
@@ -95,6 +112,8 @@ struct paths {
     uint64_t session;    /* number of this run */
     nsec_t clock_offset; /* to be added to `now` for the clock that peers share */
     bool relay_is_usable;
+    struct paths_notice *notices; /* owns @n_notices: what relays tell of their lines */
+    size_t n_notices;
     struct path_side self;
     struct candidate_blocks blocks; /* of the overlay; no path leads there */
     nsec_t changed_at;              /* when this machine's network changed last; 0: never */
@@ -103,6 +122,7 @@ struct paths {
     struct htab by_tag;
     struct heap timers; /* one deadline for each edge */
 
+    struct paths_load load;
     struct paths_queue queue;
     /* What the node may send, and which mappings it may make. Written by paths_queue.c. */
     struct {
@@ -126,6 +146,16 @@ struct paths {
     nsec_t looked_at; /* when the action LOOK was last asked for; 0: never. path_nominate.c */
     struct paths_counters counters; /* each is written where its event happens */
 };
+
+/** paths__notice() - what that relay tells of its line; NULL: nothing. */
+static inline const struct path_relay_notice *paths__notice(
+    const struct paths *p, const struct x25519_public *relay)
+{
+    for (size_t i = 0; i < p->n_notices; i++)
+        if (x25519_public_equal(&p->notices[i].relay, relay))
+            return &p->notices[i].notice;
+    return NULL;
+}
 
 /** paths__add() - put an action of an edge (@pp NULL: of none) into the queue; the caller fills it
  * in at once. NULL when there is no memory, or a frame and too much in the queue already. */

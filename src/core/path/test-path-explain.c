@@ -404,6 +404,21 @@ static void test_events_name_the_peer(void **state)
     paths__queue_deinit(&e->owner);
 }
 
+static void test_a_relay_that_is_full(void **state)
+{
+    struct edge *e = silent_edge();
+
+    e->pp.relay.avoids = true;
+    assert_why(e, "a nearer relay is full; " DROPPED("1"));
+    e->pp.relay.is_asked = true;
+    assert_why(e, "its relay is full, and there is no other one yet; " DROPPED("1"));
+    e->pp.peer.policy = PATH_POLICY_OFF;
+    assert_why(e, "the edge is off: set its path to auto");
+    e->pp.peer.policy = PATH_POLICY_AUTO;
+    e->pp.choice.pair = 1;
+    assert_why(e, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_packets_pass_in_one_direction_only),
         cmocka_unit_test(test_what_was_worse_has_to_be_known),
         cmocka_unit_test(test_reasons_before_those_of_silence),
+        cmocka_unit_test(test_a_relay_that_is_full),
         cmocka_unit_test(test_reports_that_tell_the_same),
         cmocka_unit_test(test_events_name_the_peer),
     };

@@ -282,6 +282,152 @@ static void test_the_other_end_leads(void **state)
     assert_int_equal(pp->relay.free_at, T0 + 2 * SEC);
 }
 
+/* ---- relays that are full -------------------------------------------------------------------- */
+
+#define TAG 0x1234
+
+static struct paths_notice notices[2];
+
+/* What relays 1 and 2 tell of their lines. */
+static void notify(bool closed1, bool away1, bool closed2, bool away2)
+{
+    notices[0] = (struct paths_notice){.relay = key(1), .notice = {.is_closed = closed1}};
+    notices[1] = (struct paths_notice){.relay = key(2), .notice = {.is_closed = closed2}};
+    if (away1)
+        notices[0].notice.away[notices[0].notice.n_away++] = TAG;
+    if (away2)
+        notices[1].notice.away[notices[1].notice.n_away++] = TAG;
+    pp->tag = TAG;
+    pp->owner->notices = notices;
+    pp->owner->n_notices = 2;
+}
+
+static void test_a_full_relay_is_not_begun_with(void **state)
+{
+    edge_relay(1, 10, 10);
+    edge_relay(2, 5, 6);
+    notify(false, false, true, false);
+    path__check_relay(pp, T0);
+    assert_true(pp->relay.move_at == NSEC_NEVER);
+    assert_true(pp->relay.avoids);
+    assert_false(pp->relay.is_asked);
+    /* Who is there already stays, if it is not asked to go. */
+    notify(true, false, false, false);
+    pp->relay.key = key(1);
+    pp->side.relays[1].rtt = 20 * MS;
+    path__check_relay(pp, T0);
+    assert_true(pp->relay.move_at == NSEC_NEVER);
+    assert_false(pp->relay.avoids);
+    edge_expect("");
+    /* One that is open again is as good as ever. */
+    notify(false, false, false, false);
+    pp->side.relays[1].rtt = 6 * MS;
+    path__check_relay(pp, T0);
+    assert_true(pp->relay.move_at != NSEC_NEVER);
+    assert_false(pp->relay.avoids);
+}
+
+static void test_who_is_asked_goes_to_another_relay(void **state)
+{
+    struct path_pair *pair = edge_add(CANDIDATE_HOST, "203.0.113.1:1", 0);
+
+    assert_non_null(pair);
+    edge_relay(1, 10, 10);
+    edge_relay(2, 20, 30);
+    path__check_relay(pp, T0);
+    notify(true, true, false, false);
+    path__check_relay(pp, T0);
+    assert_true(pp->relay.is_asked);
+    /* It tries to be direct as well, once. */
+    assert_true(pp->checks.round.next_at == T0);
+    path__checks_stop(pp);
+    assert_int_equal(pp->relay.move_at, T0 + 2 * SEC);
+    path__check_relay(pp, T0 + 2 * SEC);
+    edge_expect("use relay 2, 50 ms\nevent b: the relay's line is full; through another one\n");
+    assert_uses(2);
+    assert_false(pp->relay.is_asked);
+    assert_true(pp->relay.avoids);
+    assert_true(pp->checks.round.next_at == NSEC_NEVER);
+    /* It stays there while the nearer one does not want it, full or not. */
+    path__check_relay(pp, T0 + 3 * SEC);
+    notify(false, true, false, false);
+    path__check_relay(pp, T0 + 100 * SEC);
+    assert_true(pp->relay.move_at == NSEC_NEVER);
+    /* And comes back. */
+    notify(false, false, false, false);
+    path__check_relay(pp, T0 + 200 * SEC);
+    assert_false(pp->relay.avoids);
+    path__check_relay(pp, T0 + 202 * SEC);
+    edge_expect("use relay 1, 20 ms\nevent b: another relay is quicker for both; through that\n");
+}
+
+static void test_who_is_asked_and_cannot_go_stays(void **state)
+{
+    edge_relay(1, 10, 10);
+    edge_relay(2, 20, 30);
+    path__check_relay(pp, T0);
+    /* The other one is full as well. */
+    notify(true, true, true, false);
+    path__check_relay(pp, T0);
+    assert_true(pp->relay.is_asked);
+    assert_true(pp->relay.move_at == NSEC_NEVER);
+    assert_uses(1);
+    edge_expect("");
+    /* Where it has to leave, a full one is better than none. */
+    pp->owner->self.relays[0] = pp->owner->self.relays[1];
+    pp->owner->self.n_relays = 1;
+    path__check_relay(pp, T0);
+    edge_expect("use relay 2, 50 ms\n" LOST_HERE);
+}
+
+static void test_data_does_not_begin_at_a_full_relay(void **state)
+{
+    edge_relay(1, 10, 10);
+    edge_relay(2, 20, 30);
+    path__check_relay(pp, T0);
+    path__begin_relay(pp, T0);
+    edge_expect("");
+    notify(true, false, false, false);
+    path__check_relay(pp, T0);
+    assert_true(pp->relay.move_at == NSEC_NEVER);
+    /* Whoever does not choose is taken along, and who was led here stays for a while. */
+    pp->nominates = false;
+    path__begin_relay(pp, T0);
+    pp->nominates = true;
+    pp->relay.free_at = T0 + 1;
+    path__begin_relay(pp, T0);
+    edge_expect("");
+    path__begin_relay(pp, T0 + 1);
+    edge_expect("use relay 2, 50 ms\nevent b: the relay's line is full; through another one\n");
+    assert_true(pp->relay.avoids);
+    /* Where all are full it stays. */
+    notify(true, false, true, false);
+    path__begin_relay(pp, T0 + 2);
+    edge_expect("");
+    assert_uses(2);
+}
+
+static void test_pairs_have_tags(void **state)
+{
+    struct x25519_public a = key(1);
+    struct x25519_public b = key(2);
+    struct x25519_public c = key(3);
+    struct path_relay_notice notice = {.away = {5, 6}, .n_away = 2};
+    struct path_relay_notice other = notice;
+
+    assert_true(path_pair_tag(&a, &b) == path_pair_tag(&b, &a));
+    assert_true(path_pair_tag(&a, &b) != path_pair_tag(&a, &c));
+    assert_true(path_relay_notice_is_away(&notice, 6));
+    assert_false(path_relay_notice_is_away(&notice, 7));
+    other.away[2] = 7;
+    assert_true(path_relay_notice_equal(&notice, &other));
+    other.n_away = 3;
+    assert_false(path_relay_notice_equal(&notice, &other));
+    other.n_away = 2;
+    other.is_closed = true;
+    assert_false(path_relay_notice_equal(&notice, &other));
+}
+
 #define EDGE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -295,6 +441,11 @@ int main(void)
         EDGE_TEST(test_a_relay_that_is_lost_here),
         EDGE_TEST(test_a_relay_that_is_lost_there),
         EDGE_TEST(test_the_other_end_leads),
+        EDGE_TEST(test_a_full_relay_is_not_begun_with),
+        EDGE_TEST(test_who_is_asked_goes_to_another_relay),
+        EDGE_TEST(test_who_is_asked_and_cannot_go_stays),
+        EDGE_TEST(test_data_does_not_begin_at_a_full_relay),
+        EDGE_TEST(test_pairs_have_tags),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@ void lease_table_init(struct lease_table *t, uint64_t seed, unsigned max)
 {
     *t = (struct lease_table){.max = max};
     htab_init(&t->by_key, seed);
+    htab_init(&t->pairs, seed);
     list_init(&t->pending);
     list_init(&t->established);
     list_init(&t->free);
@@ -22,6 +23,18 @@ void lease_table_init(struct lease_table *t, uint64_t seed, unsigned max)
 
 void lease_table_deinit(struct lease_table *t)
 {
+    struct htab_link *link = NULL;
+    struct lease_pair *before = NULL;
+    size_t cursor = 0;
+
+    /* The walk reads the link of the last one to get to the next, so that is freed a step after
+     * it. */
+    while ((link = htab_each(&t->pairs, &cursor, link))) {
+        free(before);
+        before = container_of(link, struct lease_pair, by_ids);
+    }
+    free(before);
+    htab_deinit(&t->pairs);
     while (t->chunks) {
         struct lease_chunk *next = t->chunks->next;
 
@@ -61,6 +74,51 @@ struct lease *lease_find(
     return l && now < l->until ? l : NULL;
 }
 
+/* ---- pairs ---- */
+
+static uint64_t pair_hash(
+    const struct lease_table *t, const struct lease_party *low, const struct lease_party *high)
+{
+    return hash_u64(t->pairs.seed, (uint64_t)high->id << 32 | low->id);
+}
+
+/* That of the two, made if there is none; NULL: no memory. */
+static struct lease_pair *open_pair(
+    struct lease_table *t, struct lease_party *a, struct lease_party *b)
+{
+    struct lease_party *low = a->id < b->id ? a : b;
+    struct lease_party *high = low == a ? b : a;
+    uint64_t hash = pair_hash(t, low, high);
+    struct lease_pair *pair;
+
+    for (struct htab_link *l = htab_first(&t->pairs, hash); l; l = htab_next(l, hash)) {
+        pair = container_of(l, struct lease_pair, by_ids);
+        if (pair->parties[0] == low && pair->parties[1] == high)
+            return pair;
+    }
+    pair = calloc(1, sizeof(*pair));
+    if (!pair)
+        return NULL;
+    if (htab_add(&t->pairs, &pair->by_ids, hash) != 0) {
+        free(pair);
+        return NULL;
+    }
+    pair->parties[0] = low;
+    pair->parties[1] = high;
+    return pair;
+}
+
+/* One lease fewer. */
+static void leave_pair(struct lease_table *t, struct lease_pair *pair)
+{
+    if (--pair->n_leases > 0)
+        return;
+    htab_remove(&t->pairs, &pair->by_ids);
+    free(pair);
+}
+
+/* ---- leases ---- */
+
 /* One from the store, which gets another chunk when it is empty. */
 static struct lease *take_free(struct lease_table *t)
 {
@@ -88,6 +146,7 @@ static void remove_lease(struct lease_table *t, struct lease *l)
     list_remove(&l->by_sender);
     list_remove(&l->by_receiver);
     l->owner->n_owned--;
+    leave_pair(t, l->pair);
     l->state = LEASE_STATE_FREE;
     t->n--;
     /* First, so that the memory that is in the caches is the next to be used. */
@@ -98,6 +157,7 @@ struct lease *lease_add(struct lease_table *t, struct lease_party *from, struct 
     struct lease_party *owner, uint32_t index, enum lease_state state, nsec_t until, nsec_t now)
 {
     struct lease *old = find_any(t, from, index);
+    struct lease_pair *pair;
     struct lease *l;
 
     assert(owner == from || owner == to);
@@ -106,8 +166,15 @@ struct lease *lease_add(struct lease_table *t, struct lease_party *from, struct 
         remove_lease(t, old);
     }
     l = take_free(t);
-    if (!l || htab_add(&t->by_key, &l->by_key, key_hash(t, from, index)) != 0)
+    pair = l ? open_pair(t, from, to) : NULL;
+    if (!pair)
         return NULL;
+    pair->n_leases++;
+    if (htab_add(&t->by_key, &l->by_key, key_hash(t, from, index)) != 0) {
+        leave_pair(t, pair);
+        return NULL;
+    }
+    l->pair = pair;
     l->from = from;
     l->to = to;
     l->owner = owner;

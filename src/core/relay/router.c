@@ -2,6 +2,7 @@
 #include "router.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,65 @@ unsigned router_n_leases(struct router *r)
     return n;
 }
 
+/* ---- which pairs send most ---- */
+
+/* Rates of pairs are smoothed over this time. */
+#define SMOOTH (4 * NSEC_PER_SEC)
+
+static void take_rate(struct lease_pair *pair, nsec_t passed)
+{
+    uint64_t bytes = atomic_load_explicit(&pair->bytes, memory_order_relaxed);
+    double now = (double)(bytes - pair->sampled) * 8 * (double)NSEC_PER_SEC / (double)passed;
+    double weight = (double)passed / (double)(passed + SMOOTH);
+    double rate = (double)pair->rate + (now - (double)pair->rate) * weight;
+
+    pair->sampled = bytes;
+    pair->rate = rate > 0 ? (uint64_t)rate : 0;
+}
+
+/* Among the heaviest, if it is one of them. Return: how many these are now. */
+static unsigned insert_pair(
+    struct relay_pair ret[static RELAY_LINE_PAIRS_MAX], unsigned n, const struct lease_pair *pair)
+{
+    const struct x25519_public *a = &router__node_of(pair->parties[0])->public;
+    const struct x25519_public *b = &router__node_of(pair->parties[1])->public;
+    bool in_order = x25519_public_compare(a, b) < 0;
+    unsigned at = n;
+
+    while (at > 0 && ret[at - 1].rate < pair->rate)
+        at--;
+    if (at == RELAY_LINE_PAIRS_MAX)
+        return n;
+    if (n < RELAY_LINE_PAIRS_MAX)
+        n++;
+    memmove(&ret[at + 1], &ret[at], (n - at - 1) * sizeof(*ret));
+    ret[at] =
+        (struct relay_pair){.keys = {in_order ? *a : *b, in_order ? *b : *a}, .rate = pair->rate};
+    return n;
+}
+
+unsigned router_sample_pairs(
+    struct router *r, nsec_t now, struct relay_pair ret[static RELAY_LINE_PAIRS_MAX])
+{
+    struct htab_link *link = NULL;
+    size_t cursor = 0;
+    unsigned n = 0;
+    nsec_t passed;
+
+    (void)pthread_mutex_lock(&r->changing);
+    passed = r->sampled_at == 0 ? NSEC_PER_SEC : nsec_max(now - r->sampled_at, 1);
+    r->sampled_at = now;
+    while ((link = htab_each(&r->leases.pairs, &cursor, link))) {
+        struct lease_pair *pair = container_of(link, struct lease_pair, by_ids);
+
+        take_rate(pair, passed);
+        if (pair->rate > 0)
+            n = insert_pair(ret, n, pair);
+    }
+    (void)pthread_mutex_unlock(&r->changing);
+    return n;
+}
+
 bool router_is_leased(struct router *r, const struct router_node *node, uint32_t index, nsec_t now)
 {
     bool is_leased;
@@ -110,10 +170,12 @@ static struct router_verdict route_by_lease(
 
     (void)pthread_mutex_lock(&worker->lock);
     l = find_lease(r, in, index, is_data);
-    if (l)
+    if (l) {
         verdict = router__forward(router__node_of(l->to));
-    else
+        (void)atomic_fetch_add_explicit(&l->pair->bytes, in->bytes, memory_order_relaxed);
+    } else {
         is_sender_known = router__sender(r, &in->from, UINT64_MAX) != NULL;
+    }
     (void)pthread_mutex_unlock(&worker->lock);
     return l ? verdict : router__unclaimed(in, is_sender_known, index);
 }

@@ -54,6 +54,7 @@
 #include "base/clock.h"
 #include "base/drop.h"
 #include "crypto/x25519.h"
+#include "relay/line.h"
 #include "wire/wg.h"
 
 struct router;
@@ -138,12 +139,22 @@ void router_expire(struct router *r, nsec_t now);
 /** router_n_leases() - how many there are, for metrics. */
 unsigned router_n_leases(struct router *r);
 
+/**
+ * router_sample_pairs() - which pairs of nodes send each other most; about once a second
+ * @ret:	at most RELAY_LINE_PAIRS_MAX, the heaviest first
+ *
+ * A walk over all pairs, without the workers' locks. Return: how many are in @ret.
+ */
+unsigned router_sample_pairs(
+    struct router *r, nsec_t now, struct relay_pair ret[static RELAY_LINE_PAIRS_MAX]);
+
 /* ---- datagrams ---- */
 
 /** How a datagram arrived. */
 struct router_arrival {
     struct endpoint from; /* its source */
     nsec_t now;           /* monotonic */
+    uint64_t bytes;       /* of the whole run, with headers: what its pair is counted for */
     unsigned worker;      /* the calling one: below router_options.n_workers */
     /* Does a device of the hub use this receiver index? Called with locks held; may not block. */
     bool (*is_local)(void *ctx, uint32_t index);

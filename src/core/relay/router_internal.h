@@ -48,6 +48,16 @@ enum lease_state {
     LEASE_STATE_ESTABLISHED, /* the answer has passed: data may */
 };
 
+/** Two nodes between which there are leases. On the heap; gone with the last of them. */
+struct lease_pair {
+    struct htab_link by_ids;
+    struct lease_party *parties[2]; /* pins; the one with the smaller id first */
+    unsigned n_leases;
+    _Atomic uint64_t bytes; /* that went by these leases, with headers; any worker adds */
+    uint64_t sampled;       /* changing; of them, those that were in a sample */
+    uint64_t rate;          /* changing; bit/s, as of the last sample */
+};
+
 struct lease {
     struct htab_link by_key;
     struct list by_age;        /* in the list of its state; in the store while FREE */
@@ -56,6 +66,7 @@ struct lease {
     struct lease_party *from;  /* pins: who may send */
     struct lease_party *to;    /* pins: where it goes */
     struct lease_party *owner; /* pins: either of the two: whose limit it counts against */
+    struct lease_pair *pair;   /* pins: the two */
     nsec_t until;              /* the first moment at which it is void */
     uint32_t index;            /* the receiver index in the messages of @from */
     enum lease_state state;
@@ -63,6 +74,7 @@ struct lease {
 
 struct lease_table {
     struct htab by_key;         /* members: lease.by_key */
+    struct htab pairs;          /* owns; members: lease_pair.by_ids */
     struct list pending;        /* by age */
     struct list established;    /* by age */
     struct list free;           /* the store */
@@ -127,6 +139,7 @@ struct router_network {
 struct router_node {
     struct lease_party leases;      /* tables */
     struct router_network *network; /* immutable; pins */
+    struct x25519_public public;    /* immutable */
     struct router_mac1_key key;     /* immutable: of messages to this node */
     struct list in_network;         /* changing; in network->nodes */
     struct list blocks;             /* changing; members: router_block.ends[] */
@@ -170,6 +183,7 @@ struct router {
     uint64_t scans;                /* changing; counts searches for an addressee */
     uint64_t claims;               /* changing; counts calls of router_node_set_address() */
     uint32_t next_id;              /* changing; for the next node */
+    nsec_t sampled_at;             /* changing; when the last sample was taken; 0: never */
 };
 
 /** router__begin_write() - with `changing` held: keep all workers out of the tables. */

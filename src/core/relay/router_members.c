@@ -175,6 +175,7 @@ int router_node_add(struct router_node **ret, struct router *r, struct router_ne
     if (!node)
         return -ENOMEM;
     node->network = net;
+    node->public = *key;
     mac1_key(&node->key, key);
     list_init(&node->blocks);
     (void)pthread_mutex_lock(&r->changing);

@@ -58,8 +58,11 @@ static void add_node(struct world *w, unsigned i)
 static enum router_action route(
     struct world *w, unsigned worker, unsigned at, nsec_t now, const void *msg, size_t len)
 {
-    struct router_arrival in = {
-        .from = sample_endpoint(at), .now = now, .worker = worker, .is_local = is_local};
+    struct router_arrival in = {.from = sample_endpoint(at),
+        .now = now,
+        .bytes = len,
+        .worker = worker,
+        .is_local = is_local};
 
     return router_route(w->router, &in, msg, len).action;
 }
@@ -102,6 +105,7 @@ static void disturb(struct world *w, struct rng *rng, unsigned round)
 {
     unsigned i = 2 + rng_u32(rng) % (N_NODES - 2);
     unsigned k = 2 + (i - 1) % (N_NODES - 2);
+    struct relay_pair pairs[RELAY_LINE_PAIRS_MAX];
 
     if (round % 16 == 0) {
         router_node_remove(w->router, w->nodes[i]);
@@ -111,6 +115,7 @@ static void disturb(struct world *w, struct rng *rng, unsigned round)
             router_edge_set_blocked(w->router, w->nodes[i], w->nodes[k], round % 3 == 0), 0);
     } else if (round % 64 == 1) {
         router_expire(w->router, 0);
+        (void)router_sample_pairs(w->router, (nsec_t)round + 1, pairs);
     } else {
         place(w, i, 2 + rng_u32(rng) % N_NODES);
     }

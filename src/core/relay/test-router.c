@@ -21,6 +21,7 @@ struct world {
     struct router_network *nets[2];
     struct router_node *nodes[N_NODES];
     nsec_t now;
+    uint64_t bytes; /* that each message counts for */
 };
 
 static bool is_local(void *ctx, uint32_t index)
@@ -62,8 +63,11 @@ static struct world world(void)
 
 static struct router_verdict route(struct world *w, unsigned at, const void *msg, size_t len)
 {
-    struct router_arrival in = {
-        .from = sample_endpoint(at), .now = w->now, .worker = 1, .is_local = is_local};
+    struct router_arrival in = {.from = sample_endpoint(at),
+        .now = w->now,
+        .bytes = w->bytes,
+        .worker = 1,
+        .is_local = is_local};
 
     return router_route(w->router, &in, msg, len);
 }
@@ -322,6 +326,87 @@ static void test_lifetimes(void **state)
     assert_int_equal(router_n_leases(w.router), 2);
     router_expire(w.router, w.now + ROUTER_LEASE_LIFE);
     assert_int_equal(router_n_leases(w.router), 0);
+    w.router = router_free(w.router);
+}
+
+static void assert_pair(
+    const struct relay_pair *pair, unsigned a, unsigned b, uint64_t least, uint64_t most)
+{
+    struct x25519_public keys[2] = {router_sample_key(a), router_sample_key(b)};
+    bool in_order = x25519_public_compare(&keys[0], &keys[1]) < 0;
+
+    assert_true(x25519_public_equal(&pair->keys[0], &keys[!in_order]));
+    assert_true(x25519_public_equal(&pair->keys[1], &keys[in_order]));
+    assert_in_range(pair->rate, least, most);
+}
+
+/* Both directions count, over all sessions of the two, and nothing but what goes by a lease. */
+static void test_which_pairs_send_most(void **state)
+{
+    struct relay_pair pairs[RELAY_LINE_PAIRS_MAX];
+    struct world w = world();
+
+    assert_int_equal(router_sample_pairs(w.router, w.now, pairs), 0);
+    shake(&w);
+    assert_forward(initiate(&w, 0, 2, 20), 2);
+    assert_forward(respond(&w, 2, 0, 21, 20), 0);
+    assert_int_equal(router_sample_pairs(w.router, w.now, pairs), 0);
+    for (unsigned i = 0; i < 60; i++) {
+        w.now += NSEC_PER_SEC;
+        w.bytes = 1000;
+        assert_forward(data(&w, 0, 11), 1);
+        assert_forward(data(&w, 1, 10), 0);
+        w.bytes = 500;
+        assert_forward(data(&w, 0, 21), 2);
+        assert_drop(data(&w, 2, 11), DROP_RELAY_NO_LEASE);
+        if (i < 59)
+            assert_int_equal(router_sample_pairs(w.router, w.now, pairs), 2);
+        if (i == 30) {
+            assert_forward(initiate(&w, 1, 0, 30), 0);
+            assert_forward(respond(&w, 0, 1, 31, 30), 1);
+        }
+    }
+    assert_int_equal(router_sample_pairs(w.router, w.now, pairs), 2);
+    assert_pair(&pairs[0], 0, 1, 15900, 16100);
+    assert_pair(&pairs[1], 0, 2, 3950, 4050);
+    /* What was not asked about for long is counted over all of that time. */
+    w.now += 100 * NSEC_PER_SEC;
+    assert_forward(data(&w, 0, 21), 2);
+    assert_int_equal(router_sample_pairs(w.router, w.now, pairs), 2);
+    assert_pair(&pairs[0], 0, 1, 1, 1000);
+    /* With the last lease the pair is gone. */
+    router_expire(w.router, w.now + ROUTER_LEASE_LIFE);
+    assert_int_equal(router_n_leases(w.router), 0);
+    assert_int_equal(router_sample_pairs(w.router, w.now + 1, pairs), 0);
+    w.router = router_free(w.router);
+}
+
+static void test_the_heaviest_pairs_are_named(void **state)
+{
+    struct router_node *nodes[RELAY_LINE_PAIRS_MAX + 4];
+    struct relay_pair pairs[RELAY_LINE_PAIRS_MAX];
+    struct world w = world();
+
+    /* Node 0 has a session with each of twenty others, and sends each one more than the last. */
+    for (unsigned i = 0; i < RELAY_LINE_PAIRS_MAX + 4; i++) {
+        struct x25519_public key = router_sample_key(200 + i);
+        struct endpoint at = sample_endpoint(50 + i);
+        struct ip_addr local = {{0}};
+
+        assert_int_equal(router_node_add(&nodes[i], w.router, w.nets[0], &key), 0);
+        router_node_set_address(w.router, nodes[i], &at, &local);
+        assert_forward(initiate(&w, 0, 200 + i, 1000 + i), 50 + i);
+        assert_forward(respond(&w, 50 + i, 0, 2000 + i, 1000 + i), 0);
+    }
+    assert_int_equal(router_sample_pairs(w.router, w.now, pairs), 0);
+    w.now += NSEC_PER_SEC;
+    for (unsigned i = 0; i < RELAY_LINE_PAIRS_MAX + 4; i++) {
+        w.bytes = 1000 * (i + 1);
+        assert_forward(data(&w, 0, 2000 + i), 50 + i);
+    }
+    assert_int_equal(router_sample_pairs(w.router, w.now, pairs), RELAY_LINE_PAIRS_MAX);
+    for (unsigned i = 0; i < RELAY_LINE_PAIRS_MAX; i++)
+        assert_pair(&pairs[i], 0, 200 + RELAY_LINE_PAIRS_MAX + 3 - i, 1, UINT64_MAX);
     w.router = router_free(w.router);
 }
 
@@ -627,6 +712,8 @@ int main(void)
         cmocka_unit_test(test_index_clashes),
         cmocka_unit_test(test_device_asks_for_an_index),
         cmocka_unit_test(test_lifetimes),
+        cmocka_unit_test(test_which_pairs_send_most),
+        cmocka_unit_test(test_the_heaviest_pairs_are_named),
         cmocka_unit_test(test_rekey_keeps_the_old_session),
         cmocka_unit_test(test_address_changes),
         cmocka_unit_test(test_local_address_is_kept),

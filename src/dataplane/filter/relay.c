@@ -132,12 +132,14 @@ struct relay_worker {
     _Alignas(64) struct stun_server stun;
     _Atomic uint64_t packets; /* forwarded; written by the worker only */
     _Atomic uint64_t bytes;   /* likewise */
+    _Atomic uint64_t refused; /* likewise: that the kernel had no space for */
 };
 
 struct relay {
     struct router *router;        /* owns */
     struct relay_worker *workers; /* owns n_workers */
     unsigned n_workers;
+    struct relay_line line; /* the owner's */
 };
 
 int relay_new(struct relay **ret, unsigned n_workers, const struct rng *rng)
@@ -166,6 +168,7 @@ int relay_new(struct relay **ret, unsigned n_workers, const struct rng *rng)
         r->n_workers++;
         atomic_init(&w->packets, 0);
         atomic_init(&w->bytes, 0);
+        atomic_init(&w->refused, 0);
     }
     *ret = r;
     return 0;
@@ -207,8 +210,10 @@ static bool is_local_index(void *ctx, uint32_t index)
 bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run)
 {
     struct relay *r = ctx;
+    unsigned n = run->seg > 0 ? udp_run_count(run) : 1;
     struct router_arrival in = {.from = run->path.remote,
         .now = tx->now,
+        .bytes = run->len + n * RELAY_LINE_HEADERS,
         .worker = tx->worker,
         .is_local = is_local_index,
         .ctx = tx};
@@ -226,11 +231,13 @@ bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run)
         out = *run;
         out.path = (struct udp_path){.remote = v.to, .local = v.local, .ifindex = v.to.scope};
         udp_outbox_add(&tx->out, tx->sockets, &out);
-        count(&w->packets, udp_run_count(run));
+        count(&w->packets, n);
         count(&w->bytes, run->len);
+        /* What was refused up to the batch before this one. */
+        atomic_store_explicit(&w->refused, tx->out.n_full, memory_order_relaxed);
         return true;
     case ROUTER_ACTION_DROP:
-        drop_count(tx->drops, v.reason, udp_run_count(run));
+        drop_count(tx->drops, v.reason, n);
         return true;
     }
     return false;
@@ -245,9 +252,41 @@ void relay_read_counts(const struct relay *r, struct relay_counts *ret)
 
         sum.packets += atomic_load_explicit(&w->packets, memory_order_relaxed);
         sum.bytes += atomic_load_explicit(&w->bytes, memory_order_relaxed);
+        sum.refused += atomic_load_explicit(&w->refused, memory_order_relaxed);
         sum.stun_answers += atomic_load_explicit(&w->stun.n_answers, memory_order_relaxed);
     }
     *ret = sum;
+}
+
+/* ---- its line ---- */
+
+void relay_set_line(struct relay *r, uint64_t rate)
+{
+    r->line.capacity = rate;
+}
+
+const struct relay_line *relay_line(const struct relay *r)
+{
+    return &r->line;
+}
+
+/* Which pairs use it most is only asked where that may matter. */
+static bool is_half_full(const struct relay_line *l)
+{
+    return l->capacity != 0 && l->rate >= l->capacity / 2;
+}
+
+void relay_tick(struct relay *r, nsec_t now)
+{
+    struct relay_sample sample = {.now = now};
+    struct relay_counts counts;
+
+    router_expire(r->router, now);
+    relay_read_counts(r, &counts);
+    sample.bytes = counts.bytes + counts.packets * RELAY_LINE_HEADERS;
+    if (is_half_full(&r->line))
+        sample.n_pairs = router_sample_pairs(r->router, now, sample.pairs);
+    relay_line_take(&r->line, &sample);
 }
 
 bool relay_find_heard(struct relay *r, const struct stun_transaction *id, struct stun_hearing *ret)

@@ -14,6 +14,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
+#include "relay/line.h"
 #include "wire/stun.h"
 
 struct port_tx;
@@ -69,6 +70,7 @@ bool stun_heard_find(
 struct relay_counts {
     uint64_t packets;      /* forwarded */
     uint64_t bytes;        /* of them, without UDP and IP headers */
+    uint64_t refused;      /* that were to be forwarded, and had no space in the send queue */
     uint64_t stun_answers; /* sent */
 };
 
@@ -86,6 +88,19 @@ bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run);
 
 /** relay_read_counts() - any thread; may lag by what is under way. */
 void relay_read_counts(const struct relay *r, struct relay_counts *ret);
+
+/*
+ * Its line (relay/line.h). Threads: the owner's, one at a time.
+ */
+
+/** relay_set_line() - what it can carry in each direction, bit/s; 0: nobody has said it. */
+void relay_set_line(struct relay *r, uint64_t rate);
+
+/** relay_tick() - each second: give back leases that are over, and take a sample of the line. */
+void relay_tick(struct relay *r, nsec_t now);
+
+/** relay_line() - how the line is, as of the last relay_tick(); lent. */
+const struct relay_line *relay_line(const struct relay *r);
 
 /** relay_find_heard() - has a STUN request of that id come of late? Any thread. */
 bool relay_find_heard(struct relay *r, const struct stun_transaction *id, struct stun_hearing *ret);

@@ -163,7 +163,7 @@ static bool begin_session(struct peer *peer, struct handshake *hs, nsec_t now)
     }
     index_publish(&p->index, kp);
     keypairs_add(&peer->keypairs, kp, &evicted);
-    retire_keypairs(p, &evicted);
+    peer_retire(peer, &evicted);
     timers_on_session_derived(&peer->timers, now);
     return true;
 }

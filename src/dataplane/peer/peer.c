@@ -148,6 +148,26 @@ void peer_learn_path(struct peer *peer, const struct udp_path *path, bool begins
         peer_tell(peer);
 }
 
+void peer_retire(struct peer *peer, const struct keypairs_evicted *evicted)
+{
+    struct arrivals gone = keypairs_evicted_arrivals(evicted);
+
+    arrivals_add(&peer->arrivals, &gone);
+    retire_keypairs(peer->device->port, evicted);
+}
+
+struct arrivals peer_arrivals(struct peer *peer, nsec_t now)
+{
+    struct arrivals sum = keypairs_arrivals(&peer->keypairs, now);
+
+    arrivals_add(&sum, &peer->arrivals);
+    /* What came although it had been given up is balanced by what is lost next. */
+    if (sum.lost < peer->lost_most)
+        sum.lost = peer->lost_most;
+    peer->lost_most = sum.lost;
+    return sum;
+}
+
 void staged_free(struct staged_packet *list)
 {
     while (list) {

@@ -63,6 +63,8 @@ struct peer {
     struct handshake handshake;  /* that we have begun, under way */
     struct cookie_maker cookies; /* for the messages that we send it */
     nsec_t handshake_wall;       /* when the last session began, since 1970; 0: never */
+    struct arrivals arrivals;    /* under keypairs that are gone */
+    uint64_t lost_most;          /* the most that peer_arrivals() has given as lost */
     uint16_t keepalive_s;        /* persistent keepalive, seconds; 0: off */
     bool is_unlinked;            /* about to be freed: nothing may be armed any more */
     bool is_relayed;    /* may be relayed to all others that may, while the device relays */
@@ -144,6 +146,18 @@ static inline void peer_count(_Atomic uint64_t *counter, uint64_t n_bytes)
 {
     atomic_fetch_add_explicit(counter, n_bytes, memory_order_relaxed);
 }
+
+/** peer_retire() - retire_keypairs() of those of @peer; what came under them stays counted. Under
+ * the port's lock. */
+void peer_retire(struct peer *peer, const struct keypairs_evicted *evicted);
+
+/**
+ * peer_arrivals() - what has arrived of what it has sent in sessions since it was added
+ *
+ * As keypairs_arrivals(); no figure ever falls. Datagrams that a worker has in its hands when their
+ * keypair goes, one run of them at most, are not counted. Under the port's lock.
+ */
+struct arrivals peer_arrivals(struct peer *peer, nsec_t now);
 
 /**
  * peer_stage() - keep a packet until there is a session

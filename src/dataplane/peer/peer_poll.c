@@ -156,7 +156,7 @@ void peer_forget_session(struct peer *peer)
     struct keypairs_evicted evicted;
 
     keypairs_clear(&peer->keypairs, &evicted);
-    retire_keypairs(peer->device->port, &evicted);
+    peer_retire(peer, &evicted);
     handshake_io_abandon(peer);
 }
 

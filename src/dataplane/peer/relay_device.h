@@ -49,6 +49,6 @@ void relay_device_on_heard(struct peer *peer, const struct udp_path *path);
 /** relay_device_has_index() - does @peer send with this receiver index to somebody else? */
 bool relay_device_has_index(const struct peer *peer, uint32_t index);
 
-/** relay_device_expire() - give back leases that are over, if that is due at @now. Returns when it
- * is due next; NSEC_NEVER: the device does not relay. */
+/** relay_device_expire() - give back leases that are over and look at the line, if that is due at
+ * @now. Returns when it is due next; NSEC_NEVER: the device does not relay. */
 nsec_t relay_device_expire(struct device *d, nsec_t now);

@@ -124,6 +124,7 @@ static void swap_sockets(struct port *p, struct udp_sockets *s)
     }
     port_gates_open(p, NULL);
     for (unsigned i = 0; i < p->opt.n_workers; i++) {
+        p->sockets.n_dropped += udp_drops(&s[i]);
         udp_close(&s[i]);
         if (i < p->n_receiving)
             await_turn(&p->waiters[i]);
@@ -183,6 +184,15 @@ void port_sockets_keep_open(struct port *p, const char *who, nsec_t now)
         log_error("%s: %s; trying again", who, err_text(&e));
     else if (r == 0 && !is_first)
         log_info("%s: listening on port %u", who, p->sockets.listen_port);
+}
+
+uint64_t port_sockets_drops(const struct port *p)
+{
+    uint64_t n = p->sockets.n_dropped;
+
+    for (unsigned i = 0; i < p->opt.n_workers; i++)
+        n += udp_drops(&p->waiters[i].sockets);
+    return n;
 }
 
 void port_sockets_close(struct port *p)

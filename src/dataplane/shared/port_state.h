@@ -29,6 +29,7 @@
 #include "net/tun/offload.h"
 #include "noise/tai64n.h"
 #include "os/thread.h"
+#include "packet/merging.h"
 #include "shared/frame_client.h"
 #include "shared/handshake_queue.h"
 #include "shared/index.h"
@@ -79,7 +80,10 @@ struct retired {
     nsec_t due; /* when to free them; NSEC_NEVER: none waits */
 };
 
-#define RETIRED_NULL {.due = NSEC_NEVER}
+#define RETIRED_NULL                                                                               \
+    {                                                                                              \
+        .due = NSEC_NEVER                                                                          \
+    }
 
 /** retire_keypairs() - take those of @evicted out of the index now, and free them later; takes
  * their references. */
@@ -103,6 +107,7 @@ struct port_sockets {
     uint32_t fwmark;      /* SO_MARK of what is sent; 0: none */
     nsec_t retry_at;      /* when a port that was taken is tried again; NSEC_NEVER: it was had */
     int failed;           /* errno of the last try, while it is tried again; 0: it was had */
+    uint64_t n_dropped;   /* udp_drops() of sockets that are closed */
 };
 
 /** port_sockets_open() - bind and use them, unless they are open already. 0, or negative errno with
@@ -117,6 +122,10 @@ int port_sockets_open(struct port *p, struct err *e);
  * was killed.
  */
 void port_sockets_keep_open(struct port *p, const char *who, nsec_t now);
+
+/** port_sockets_drops() - what the kernel has dropped of what arrived, for want of room in the
+ * sockets, since the port began: see udp_drops(). */
+uint64_t port_sockets_drops(const struct port *p);
 
 /** port_sockets_close() - close them, and try no more. Idempotent. */
 void port_sockets_close(struct port *p);
@@ -184,7 +193,8 @@ static inline bool refusals_has(const struct refusals *r, enum offload which)
 /** refusals_check_sent() - after a flush of @out: has it given up segmentation? */
 void refusals_check_sent(struct port *p, const struct udp_outbox *out);
 
-/** refusals_why() - why @which is off for @d although it was tested; NULL: it was not refused. */
+/** refusals_why() - why @which is off for @d, or does nothing, although it was tested; NULL: it was
+ * not refused, and the line is not known to lack it (packet/merging.h). */
 const char *refusals_why(const struct device *d, enum offload which);
 
 struct port {
@@ -201,6 +211,7 @@ struct port {
     struct poll_list polls;
     struct load load;
     struct refusals refusals;
+    struct merging merging;   /* of what arrives */
     struct loop loop;         /* of the control thread */
     _Atomic bool is_stopping; /* port.c: all threads end */
 

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "crypto/aead.h"
+#include "filter/relay.h"
+#include "os/clock.h"
 #include "peer/peer.h"
 #include "port/device.h"
 #include "port/port.h"
@@ -52,8 +54,34 @@ static void get_rates(const struct device *d, struct str *out)
         str_addf(out, "show_dscp=true\n");
 }
 
+/* How the line is, where somebody has said what it carries. */
+static void get_relay_line(const struct relay *relay, struct str *out)
+{
+    struct relay_line_report line;
+    char keys[2][X25519_HEX_MAX];
+
+    relay_line_tell(relay_line(relay), &line);
+    if (line.capacity == 0)
+        return;
+    add_number(out, "relay_capacity=", line.capacity);
+    add_number(out, "relay_rate=", line.rate);
+    add_line(out, "relay_level=", relay_line_level_names[line.level]);
+    if (line.notice.is_closed)
+        add_line(out, "relay_closed=", "true");
+    for (unsigned i = 0; i < line.n_pairs; i++) {
+        const struct relay_pair *pair = &line.pairs[i].pair;
+
+        str_addf(out, "%s=%s,%s,%" PRIu64 "\n",
+            line.pairs[i].is_away ? "relay_pair_away" : "relay_pair",
+            x25519_public_format_hex(&pair->keys[0], keys[0]),
+            x25519_public_format_hex(&pair->keys[1], keys[1]), pair->rate);
+    }
+}
+
 static void get_device(struct device *d, struct str *out)
 {
+    struct merging_seen seen = merging_read(&d->port->merging, clock_now());
+    uint64_t drops = port_sockets_drops(d->port);
     char hex[X25519_HEX_MAX];
 
     if (d->local.has_key) {
@@ -68,8 +96,17 @@ static void get_device(struct device *d, struct str *out)
         str_addf(out, "listen_errno=%d\n", d->port->sockets.failed);
     if (d->port->sockets.fwmark)
         str_addf(out, "fwmark=%u\n", d->port->sockets.fwmark);
-    if (d->relay.relay)
+    if (drops > 0)
+        str_addf(out, "socket_drops=%" PRIu64 "\n", drops);
+    if (seen.ifindex != 0) {
+        add_number(out, "merging_ifindex=", seen.ifindex);
+        add_number(out, "merging_percent=", seen.percent);
+        add_number(out, "merging_age_s=", (uint64_t)(seen.age / NSEC_PER_SEC));
+    }
+    if (d->relay.relay) {
         str_addf(out, "relay=true\n");
+        get_relay_line(d->relay.relay, out);
+    }
     get_rates(d, out);
 }
 
@@ -99,7 +136,22 @@ static void get_own_keys(struct peer *peer, struct str *out)
         add_number(out, "peer_rate=", pace_rate(&peer->pace));
 }
 
-static void get_peer(struct device *d, struct peer *peer, struct str *out)
+/* Likewise: an idle network's answer would be twice as long with zeroes. */
+static void get_arrivals(struct peer *peer, nsec_t now, struct str *out)
+{
+    struct arrivals a = peer_arrivals(peer, now);
+
+    if (a.received)
+        add_number(out, "rx_datagrams=", a.received);
+    if (a.lost)
+        add_number(out, "rx_lost=", a.lost);
+    if (a.reordered)
+        add_number(out, "rx_reordered=", a.reordered);
+    if (a.repeated)
+        add_number(out, "rx_repeated=", a.repeated);
+}
+
+static void get_peer(struct device *d, struct peer *peer, nsec_t now, struct str *out)
 {
     struct endpoint ep = peer_copy_path(peer, &peer->path).remote;
     char text[ENDPOINT_TEXT_MAX], hex[X25519_HEX_MAX], block[IP_PREFIX_TEXT_MAX];
@@ -119,17 +171,19 @@ static void get_peer(struct device *d, struct peer *peer, struct str *out)
     add_number(out, "rx_bytes=", atomic_load(&peer->rx_bytes));
     add_number(out, "persistent_keepalive_interval=", peer->keepalive_s);
     get_own_keys(peer, out);
+    get_arrivals(peer, now, out);
     while (allowedips_each(&d->allowed, &peer->allowed, &cursor, &prefix))
         add_line(out, "allowed_ip=", ip_prefix_format(&prefix, block));
 }
 
 void uapi_get(struct device *d, struct str *out)
 {
+    nsec_t now = clock_now();
     struct peer *peer;
 
     get_device(d, out);
     list_foreach(peer, &d->peers, siblings)
-        get_peer(d, peer, out);
+        get_peer(d, peer, now, out);
 }
 
 /* Times that an rx worker took the batch policy. Its counter is called "courtesies": such a worker

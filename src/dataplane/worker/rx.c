@@ -330,6 +330,8 @@ static bool receive(struct rx_worker *w, int fd)
         return false;
     w->tx.now = clock_now();
     w->tx.space_used = 0;
+    if (w->port->opt.offloads.on[OFFLOAD_UDP_GRO])
+        merging_take(&w->port->merging, &w->merging, w->inbox.runs, n, w->tx.now);
     for (unsigned i = 0; i < n; i++) {
         n_packets += udp_run_count(&w->inbox.runs[i]);
         take_run(w, &w->inbox.runs[i]);

@@ -11,6 +11,7 @@
 #include "net/socket/udp_batch.h"
 #include "os/thread.h"
 #include "packet/gro.h"
+#include "packet/merging.h"
 #include "shared/handshake_queue.h"
 #include "shared/port_tx.h"
 #include "worker/addressee.h"
@@ -38,6 +39,7 @@ struct rx_worker {
     struct handshake_slots handshakes; /* messages on their way to the control thread */
     bool has_handshakes;               /* in this batch: control is to be woken */
     struct rate frame_rate;            /* of frames for the agent */
+    struct merging_window merging;     /* how datagrams arrive */
     struct sched_batch batch;          /* while the port is quiet */
     struct drops drops;
 };

@@ -94,6 +94,63 @@ const char *descendants_name(int pid, char buf[static 16])
     return buf;
 }
 
+/* Fields of /proc/PID/stat between the state and the time in user mode (proc_pid_stat(5)). */
+#define STAT_BETWEEN 10
+
+bool process_stat_parse(const char *line, struct process_stat *ret)
+{
+    /* The name stands in brackets, and may have brackets in it. */
+    const char *at = strrchr(line, ')');
+    struct process_stat s;
+    char *end;
+
+    if (!at || at[1] != ' ' || at[2] == '\0' || at[3] != ' ')
+        return false;
+    s.state = at[2];
+    at += 3;
+    for (unsigned i = 0; i < STAT_BETWEEN && at; i++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return false;
+    s.user_ticks = strtoull(at + 1, &end, 10);
+    if (*end != ' ')
+        return false;
+    s.kernel_ticks = strtoull(end + 1, &end, 10);
+    if (*end != ' ')
+        return false;
+    *ret = s;
+    return true;
+}
+
+bool descendants_stat(int pid, struct process_stat *ret)
+{
+    _cleanup_(fclosep) FILE *f = open_proc(pid, "", "stat");
+    char line[1024];
+
+    return f && fgets(line, sizeof(line), f) && process_stat_parse(line, ret);
+}
+
+unsigned descendants_sockets(int pid, uint32_t *ret, unsigned cap)
+{
+    static const char socket_link[] = "socket:[";
+    char path[32];
+    const struct dirent *entry;
+    unsigned n = 0;
+    _cleanup_(closedirp) DIR *fds = NULL;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+    fds = opendir(path);
+    while (fds && n < cap && (entry = readdir(fds)) != NULL) {
+        char to[32];
+        ssize_t len = readlinkat(dirfd(fds), entry->d_name, to, sizeof(to) - 1);
+
+        to[len > 0 ? len : 0] = '\0';
+        if (strncmp(to, socket_link, strlen(socket_link)) == 0)
+            ret[n++] = (uint32_t)strtoul(to + strlen(socket_link), NULL, 10);
+    }
+    return n;
+}
+
 bool descendants_maps(int pid, const char *prefix)
 {
     _cleanup_(fclosep) FILE *f = open_proc(pid, "", "maps");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct err;
 
@@ -28,6 +29,23 @@ void descendants_walk(int pid, descendants_fn fn, void *ctx);
 
 /** descendants_name() - the process's name, of 15 bytes at most; "" when it is not known. */
 const char *descendants_name(int pid, char buf[static 16]);
+
+/** How a process is. */
+struct process_stat {
+    char state;            /* of its first thread, as ps(1) has it: 'R', 'S', 'D', 'T', ... */
+    uint64_t user_ticks;   /* that it has computed, in sysconf(_SC_CLK_TCK) a second */
+    uint64_t kernel_ticks; /* that the kernel has computed for it */
+};
+
+/** descendants_stat() - false: it has ended, or the kernel does not say. */
+bool descendants_stat(int pid, struct process_stat *ret);
+
+/** process_stat_parse() - from a line of /proc/PID/stat; the name in it may be anything. */
+bool process_stat_parse(const char *line, struct process_stat *ret);
+
+/** descendants_sockets() - the inodes of the sockets that the process has open, @cap at most.
+ * Return: how many; 0 also where this user may not look. */
+unsigned descendants_sockets(int pid, uint32_t *ret, unsigned cap);
 
 /** descendants_maps() - is a file whose name begins so in the process's memory map? */
 bool descendants_maps(int pid, const char *prefix);

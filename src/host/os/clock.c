@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/types.h>
 #include <time.h>
@@ -30,6 +31,39 @@ nsec_t clock_wall(void)
 int64_t clock_wall_s(void)
 {
     return clock_wall() / NSEC_PER_SEC;
+}
+
+/* ---- times as text ---- */
+
+#define TEXT_FORM "%Y-%m-%dT%H:%M:%SZ"
+#define TEXT_LEN  20
+
+const char *clock_text(char buf[static CLOCK_TEXT_MAX], int64_t wall_s)
+{
+    time_t at = (time_t)wall_s;
+    struct tm tm = {.tm_year = 0};
+
+    if (!gmtime_r(&at, &tm) || strftime(buf, CLOCK_TEXT_MAX, TEXT_FORM, &tm) != TEXT_LEN)
+        buf[0] = '\0';
+    return buf;
+}
+
+bool clock_text_parse(const char *text, int64_t *ret_wall_s)
+{
+    struct tm tm = {.tm_year = 0};
+    char again[CLOCK_TEXT_MAX];
+    const char *end;
+    time_t at;
+
+    if (!text || strlen(text) != TEXT_LEN)
+        return false;
+    end = strptime(text, TEXT_FORM, &tm);
+    at = end && *end == '\0' ? timegm(&tm) : -1;
+    /* strptime() takes blanks, and days that a month does not have. */
+    if (at < 0 || strcmp(clock_text(again, at), text) != 0)
+        return false;
+    *ret_wall_s = at;
+    return true;
 }
 
 /* ---- randomness ---- */

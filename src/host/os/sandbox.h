@@ -37,6 +37,7 @@ enum sandbox_kind {
     SANDBOX_RENDEZVOUS, /* serves jobs on sockets that it was handed: no files, no other socket */
     SANDBOX_MEASURE,    /* the measuring service of an agent */
     SANDBOX_HOSTS,      /* writes the hosts file for the agent */
+    SANDBOX_GPUS,       /* asks the GPUs' driver for the agent, by the driver's own library */
     SANDBOX_N,
 };
 

@@ -32,6 +32,7 @@ const char *const sandbox_kind_names[] = {
     [SANDBOX_RENDEZVOUS] = "rendezvous",
     [SANDBOX_MEASURE] = "measuring",
     [SANDBOX_HOSTS] = "hosts",
+    [SANDBOX_GPUS] = "gpus",
 };
 _Static_assert(
     sizeof(sandbox_kind_names) / sizeof(*sandbox_kind_names) == SANDBOX_N, "a name each");
@@ -145,6 +146,13 @@ static const struct rules rules[] = {
         .plain_ioctl = true},
     [SANDBOX_HOSTS] = {.groups = {base_calls, descriptor_calls, look_calls, change_calls},
         .plain_ioctl = true},
+    /* The library may start a program that makes the devices, and talks with NVIDIA's daemon. */
+    [SANDBOX_GPUS] = {.groups = {base_calls, descriptor_calls, socket_calls, connect_calls,
+                          look_calls, change_calls, thread_calls, ioctl_calls, start_calls},
+        .threads = true,
+        .processes = true,
+        .unix_socket = true,
+        .no_bpf = true},
 };
 _Static_assert(sizeof(rules) / sizeof(*rules) == SANDBOX_N, "a list per kind");
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -111,9 +113,64 @@ static void test_memory_map(void **state)
     assert_false(descendants_maps(0, "lib"));
 }
 
+static void test_a_line_of_stat(void **state)
+{
+    struct process_stat s = {.state = '?'};
+
+    assert_true(process_stat_parse("7 (a) R (b) S) T 1 2 3 4 5 6 7 8 9 10 1234 567 8 9 10", &s));
+    assert_int_equal(s.state, 'T');
+    assert_int_equal(s.user_ticks, 1234);
+    assert_int_equal(s.kernel_ticks, 567);
+    s.state = '?';
+    assert_false(process_stat_parse("", &s));
+    assert_false(process_stat_parse("7 (a)", &s));
+    assert_false(process_stat_parse("7 (a) ", &s));
+    assert_false(process_stat_parse("7 (a) R 1 2 3 4 5 6 7 8 9 10", &s));
+    assert_false(process_stat_parse("7 (a) R 1 2 3 4 5 6 7 8 9 10 x 3 4", &s));
+    assert_false(process_stat_parse("7 (a) R 1 2 3 4 5 6 7 8 9 10 11 12", &s));
+    assert_int_equal(s.state, '?');
+}
+
+static void test_this_process(void **state)
+{
+    struct process_stat before;
+    struct process_stat now;
+
+    assert_true(descendants_stat(getpid(), &before));
+    assert_int_equal(before.state, 'R');
+    do {
+        assert_true(descendants_stat(getpid(), &now));
+    } while (now.user_ticks + now.kernel_ticks == before.user_ticks + before.kernel_ticks);
+    assert_false(descendants_stat(0, &now));
+}
+
+static void test_sockets(void **state)
+{
+    int fds[] = {socket(AF_INET, SOCK_DGRAM, 0), socket(AF_UNIX, SOCK_STREAM, 0)};
+    uint32_t inodes[64];
+    unsigned n = descendants_sockets(getpid(), inodes, 64);
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct stat st;
+        unsigned same = 0;
+
+        assert_int_equal(fstat(fds[i], &st), 0);
+        for (unsigned k = 0; k < n; k++)
+            same += inodes[k] == (uint32_t)st.st_ino;
+        assert_int_equal(same, 1);
+    }
+    assert_int_equal(descendants_sockets(getpid(), inodes, 1), 1);
+    assert_int_equal(descendants_sockets(0, inodes, 64), 0);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_line_of_stat),
+        cmocka_unit_test(test_this_process),
+        cmocka_unit_test(test_sockets),
         cmocka_unit_test(test_all_generations),
         cmocka_unit_test(test_one_that_went_away),
         cmocka_unit_test(test_memory_map),

@@ -147,13 +147,14 @@ static void test_by_kind(void **state)
         int (*act)(void);
         const char *refused[SANDBOX_N];
     } rows[] = {
-        {open_file, {"", "", "", "", "openat", "", ""}},
-        {open_socket, {"", "", "", "socket", "socket", "", "socket"}},
-        {open_packet_socket, {"socket", "", "socket", "socket", "socket", "socket", "socket"}},
-        {start_program, {"", "", "execve", "execve", "execve", "execve", "execve"}},
-        {make_process, {"", "", "clone", "clone", "clone", "clone", "clone"}},
-        {make_code, {"mmap", "mmap", "mmap", "mmap", "mmap", "mmap", "mmap"}},
-        {become_root, {"", "", "setuid", "setuid", "setuid", "setuid", "setuid"}},
+        {open_file, {"", "", "", "", "openat", "", "", ""}},
+        {open_socket, {"", "", "", "socket", "socket", "", "socket", "socket"}},
+        {open_packet_socket,
+            {"socket", "", "socket", "socket", "socket", "socket", "socket", "socket"}},
+        {start_program, {"", "", "execve", "execve", "execve", "execve", "execve", ""}},
+        {make_process, {"", "", "clone", "clone", "clone", "clone", "clone", ""}},
+        {make_code, {"mmap", "mmap", "mmap", "mmap", "mmap", "mmap", "mmap", "mmap"}},
+        {become_root, {"", "", "setuid", "setuid", "setuid", "setuid", "setuid", "setuid"}},
     };
 
     need_calls();

@@ -1,10 +1,12 @@
 /*
  * fake.h - a fake node: its key, its address, and how it asks the hub.
  *
- * Threads: a node is used by one thread at a time.
+ * Threads: a node is used by one thread at a time; but it may report and begin a watch, each in any
+ * thread, once it has learnt.
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +21,11 @@ struct fake {
     struct x25519_secret secret;
     struct ip_addr address;            /* in the overlay */
     struct member_proof_signer signer; /* of its requests */
+    pthread_mutex_t asking;            /* held while it signs a request, and until a report is
+                                          answered */
+    char at[ENDPOINT_TEXT_MAX];        /* where it says that it is */
+    uint64_t n_reports;                /* number of the last one */
+    bool is_known;                     /* the hub has taken it */
 };
 
 /** What all nodes know. Immutable once the first one asks. */
@@ -45,8 +52,13 @@ int fake_enrol(struct fake *f, uint32_t number, const struct fake_hub *hub);
 /** fake_learn() - ask in vain, so that the hub says which proofs it takes. False: it did not. */
 bool fake_learn(struct fake *f, const struct fake_hub *hub);
 
-/** fake_report() - say of @f that it is at @endpoint. HTTP's status; 0: none was answered. */
-int fake_report(struct fake *f, const struct fake_hub *hub, const char *endpoint);
+/**
+ * fake_report() - report as an agent does: each minute, and what has changed
+ * @endpoint:	where @f is from now on; NULL: where it was, and nothing has changed
+ *
+ * Return: false if the hub did not take it; the next one then holds everything.
+ */
+bool fake_report(struct fake *f, const struct fake_hub *hub, const char *endpoint);
 
 /** What a watch knows when it begins. */
 struct fake_known {

@@ -5,11 +5,12 @@
  *
  * NODES machines join, JOINERS at a time, as fast as the hub takes them in: each makes a key,
  * enrols by TLS, begins its WireGuard session, asks the hub through it, and reports where it is.
- * Then each watches. For IDLE-SECONDS nothing happens but what keeps them there: heartbeats, the
- * kernel's probes of each watch, new keys every two minutes. Then one node after another reports a
- * new endpoint, CHANGES times, which is timed from the request to the watch that is told last. Then
- * all watches break off, and go on at once where they were. At the end LATE machines more join
- * while the others watch.
+ * From then on each reports every minute that nothing has changed: a hub takes one that does not
+ * for silent. Then each watches. For IDLE-SECONDS nothing else happens but what keeps them there:
+ * heartbeats, the kernel's probes of each watch, new keys every two minutes. Then one node after
+ * another reports a new endpoint, CHANGES times, which is timed from the request to the watch that
+ * is told last. Then all watches break off, and go on at once where they were. At the end LATE
+ * machines more join while the others watch.
  *
  * Prints one line of JSON. What it reads of the hub's process is of that process alone.
  */
@@ -36,6 +37,9 @@
 #define CHANGES_MAX 10000
 #define TOLD_WITHIN (60 * NSEC_PER_SEC)
 #define SETTLE_S    15
+#define REPORTERS   8
+#define REPORT_EACH (60 * NSEC_PER_SEC) /* as PERIOD in node_report.c */
+#define HUB_WIRE    "wire"              /* the hub's interface to the fleet, as scale.py has it */
 
 /* All of it. */
 struct fleet {
@@ -49,6 +53,11 @@ struct fleet {
     _Atomic uint32_t n_done;
     _Atomic uint32_t n_repeated; /* requests that were refused or lost, and made once more */
     nsec_t *done_at;             /* owns; in the order in which they were done */
+    uint32_t n_reporting;        /* nodes that report each minute */
+    nsec_t reporting_since;
+    _Atomic uint32_t next_reporter;
+    _Atomic uint32_t n_reports;      /* of those that report each minute */
+    _Atomic uint32_t n_reports_lost; /* which were refused or not answered */
 };
 
 /* ---- the hub's process ---------------------------------------------------------------------- */
@@ -93,6 +102,39 @@ static double status_mib(long pid, const char *field)
     return kib / 1024;
 }
 
+/* Bytes of all packets, beside the tunnels too. */
+struct wire_bytes {
+    unsigned long long received;
+    unsigned long long sent;
+};
+
+/* Of /proc/PID/net/dev, the first and the ninth number behind the interface's name. */
+static struct wire_bytes hub_wire_bytes(long pid)
+{
+    struct wire_bytes bytes = {0};
+    char path[64];
+    char line[512];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/net/dev", pid);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f)) {
+        char *at = strchr(line, ':');
+
+        if (!at || strncmp(line + strspn(line, " "), HUB_WIRE ":", strlen(HUB_WIRE) + 1) != 0)
+            continue;
+        bytes.received = strtoull(at + 1, &at, 10);
+        for (int field = 2; field <= 8; field++)
+            (void)strtoull(at, &at, 10);
+        bytes.sent = strtoull(at, NULL, 10);
+    }
+    if (f)
+        (void)fclose(f);
+    if (bytes.received == 0)
+        fake_die("the hub has no interface " HUB_WIRE);
+    return bytes;
+}
+
 /* ---- in parallel ---------------------------------------------------------------------------- */
 
 static void pause_ms(int ms)
@@ -124,7 +166,7 @@ static void join_one(struct fleet *all, uint32_t number)
     while (!fake_learn(f, &all->hub))
         try_again(all);
     (void)snprintf(at, sizeof(at), "%s:41641", ip_addr_format(&outer, from));
-    while (fake_report(f, &all->hub, at) != 204)
+    while (!fake_report(f, &all->hub, at))
         try_again(all);
 }
 
@@ -174,6 +216,38 @@ static double step_all(
     for (int i = 0; i < JOINERS; i++)
         (void)pthread_join(threads[i], NULL);
     return (double)(clock_now() - began) / (double)NSEC_PER_SEC;
+}
+
+/* Every REPORTERS-th node, each at its own moment of the minute, until the program ends. */
+static void *keep_reporting(void *arg)
+{
+    struct fleet *all = arg;
+    uint32_t first = atomic_fetch_add(&all->next_reporter, 1);
+
+    for (nsec_t minute = all->reporting_since;; minute += REPORT_EACH) {
+        for (uint32_t i = first; i < all->n_reporting; i += REPORTERS) {
+            nsec_t due = minute + REPORT_EACH * i / all->n_reporting;
+            nsec_t now = clock_now();
+
+            if (now < due)
+                pause_ms((int)((due - now) / NSEC_PER_MSEC));
+            if (!fake_report(&all->fakes[i], &all->hub, NULL))
+                atomic_fetch_add(&all->n_reports_lost, 1);
+            atomic_fetch_add(&all->n_reports, 1);
+        }
+    }
+    return NULL;
+}
+
+static void start_reporting(struct fleet *all, uint32_t n)
+{
+    pthread_t thread;
+
+    all->n_reporting = n;
+    all->reporting_since = clock_now();
+    for (int i = 0; i < REPORTERS; i++)
+        if (pthread_create(&thread, NULL, keep_reporting, all) != 0)
+            fake_die("no more threads");
 }
 
 static int compare(const void *a, const void *b)
@@ -240,21 +314,28 @@ static void watch_all(struct fleet *all, uint32_t n)
 
 static void be_idle(struct fleet *all, unsigned seconds)
 {
+    struct wire_bytes bytes_before;
+    struct wire_bytes bytes;
     struct tunnel_counts before;
-    struct tunnel_counts after;
+    uint32_t n_reports;
     nsec_t began;
     double cpu;
 
     pause_ms(SETTLE_S * 1000);
     before = tunnel_counts(all->tunnel);
+    n_reports = all->n_reports;
+    bytes_before = hub_wire_bytes(all->hub_pid);
     began = clock_now();
     cpu = cpu_seconds(all->hub_pid);
     pause_ms((int)seconds * 1000);
-    after = tunnel_counts(all->tunnel);
+    cpu = cpu_seconds(all->hub_pid) - cpu;
+    bytes = hub_wire_bytes(all->hub_pid);
     say("residentMiB", status_mib(all->hub_pid, "VmRSS:"));
-    say("idleCpuPercent", (cpu_seconds(all->hub_pid) - cpu) * 100 /
-                              ((double)(clock_now() - began) / (double)NSEC_PER_SEC));
-    say("idleHandshakes", (double)(after.handshakes - before.handshakes));
+    say("idleCpuPercent", cpu * 100 / ((double)(clock_now() - began) / (double)NSEC_PER_SEC));
+    say("idleReceivedMiB", (double)(bytes.received - bytes_before.received) / (1 << 20));
+    say("idleSentMiB", (double)(bytes.sent - bytes_before.sent) / (1 << 20));
+    say("idleReports", all->n_reports - n_reports);
+    say("idleHandshakes", (double)(tunnel_counts(all->tunnel).handshakes - before.handshakes));
 }
 
 /* Node @number reports something new. When the last of @n has been told; 0: not all were. */
@@ -267,7 +348,7 @@ static nsec_t change(struct fleet *all, uint32_t number, uint32_t n, unsigned ma
     (void)snprintf(at, sizeof(at), "198.51.100.%u:%u", mark / 200 % 250 + 1, 20000 + mark);
     watches_expect(all->watches, at);
     began = clock_now();
-    while (fake_report(&all->fakes[number], &all->hub, at) != 204)
+    while (!fake_report(&all->fakes[number], &all->hub, at))
         try_again(all);
     return watches_wait_told(all->watches, n, TOLD_WITHIN, &reported) == n ? reported - began : 0;
 }
@@ -313,7 +394,7 @@ static void resume_all(struct fleet *all, uint32_t n)
     double cpu;
 
     watches_cut(all->watches);
-    while (fake_report(&all->fakes[0], &all->hub, at) != 204)
+    while (!fake_report(&all->fakes[0], &all->hub, at))
         try_again(all);
     watches_expect(all->watches, at);
     all->n_repeated = 0;
@@ -348,6 +429,7 @@ static void say_end(struct fleet *all)
 
     say("residentMostMiB", status_mib(all->hub_pid, "VmHWM:"));
     say("watchesLost", watches_lost(all->watches));
+    say("reportsLost", all->n_reports_lost);
     say("handshakes", (double)counts.handshakes);
     say("cookies", (double)counts.cookies);
     say("initiationsAgain", (double)counts.again);
@@ -389,6 +471,7 @@ int main(int argc, char **argv)
     if (!all.fakes || !all.done_at)
         fake_die("no memory");
     join_all(&all, n);
+    start_reporting(&all, n);
     watch_all(&all, n);
     be_idle(&all, number_of(argv[6], 1, 3600, "IDLE-SECONDS"));
     change_some(&all, n, number_of(argv[7], 1, CHANGES_MAX, "CHANGES"));

@@ -7,7 +7,8 @@
         fleet ---------- hub       both on the cores that this process may use: $CORES
 
 The nodes are one process in the host "fleet", each with an address of its own there and in the
-overlay; the hub is the real program with everything it does: TLS, SQLite, its data plane.
+overlay; the hub is the real program with everything it does: TLS, SQLite, its data plane. What
+10,000 nodes cost that have nothing to do, beside the same with $WEFT_BEFORE: scale.py 10000 0 130 1
 """
 
 from __future__ import annotations

@@ -150,8 +150,14 @@ def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
         assert [line["job"] for line in answer["jobs"]] == ["llama"]
         # It was to cost 1.90 a day.
         wait_for(lambda: ("BudgetSpent", "llama") in events(site), 30, "the event of the budget")
+        assert site.found() == {("WEFT-COST-002", "llama")}
         share, = (budget["share"] for budget in cost(site)["budgets"])
         assert share == pytest.approx(sent["cost"] / 1.9, abs=0.05)
+        # Of a budget that is a little more than that most is spent.
+        change_network(site, budgets=[{"job": "llama", "costPerDay": round(sent["cost"] / 0.9, 2)}])
+        wait_for(lambda: site.found("note") & {("WEFT-COST-001", "llama"),
+                                               ("WEFT-COST-002", "llama")}
+                 == {("WEFT-COST-001", "llama")}, 60, "the other finding of the budget")
         browse(site, a)
         # What is of no job is there as well, and all of it survives the hub.
         whole = cost(site)

@@ -231,6 +231,42 @@ def test_what_nccl_took_is_shown(site: Site) -> None:
         [site.weft, "jobs"]).out
 
 
+def test_what_goes_wrong_by_the_log_of_nccl(site: Site, tmp_path: Path) -> None:
+    """It is read to its end: what the job is held up by, and gone with the job."""
+    go = tmp_path / "go"
+    says = "socketProgress: Connection closed by remote peer 10.77.0.3<47634>"
+    worker = WORKER.replace("exit $RC", """while ! test -e $GO; do sleep 0.1; done
+printf "gpu-1:7:9 [0] misc/socket.cc:484 NCCL WARN %s\\n" "$THEN" >> \
+    "$(echo $NCCL_DEBUG_FILE | sed s/%p/$$/)"
+exec sleep 600""")
+    job = site.n1.spawn([site.weft, "run", "--nnodes", "2", "--job", "closed", "sh", "-c", worker],
+                        env={"SAYS": NCCL_SAYS.format("eth0"), "GO": str(go), "THEN": says},
+                        name="job")
+
+    def held_up_by() -> list[dict]:
+        jobs = json.loads(site.hub.run([site.weft, "jobs", "--json"], quiet=True).out)["jobs"]
+        return next((j["heldUpBy"] for j in jobs if j["job"] == "closed"), [])
+
+    # That it took another network holds up nobody, and is said all the same.
+    site.daemon.wait_line("WEFT-NCCL-006 of closed/n1: n1: NCCL was to use weft0", 30)
+    assert not held_up_by()
+    go.touch()
+    since = time.monotonic()
+    [found] = wait_for(held_up_by, 30, "the connection to be found")
+    print(f"FIGURE a connection that was closed: found after {time.monotonic() - since:.1f} s")
+    assert (found["code"], found["subject"]) == ("WEFT-NCCL-004", "closed/n1")
+    assert found["text"] == f'n1: NCCL says "{says}"'
+    job.wait_line(f'weft run: note: NCCL says "{says}"', 10)
+    assert f'    HELD UP BY n1: NCCL says "{says}", for ' in site.hub.run([site.weft, "jobs"]).out
+    site.n1.run(["kill", str(job.pid)])
+    job.wait(20)
+    wait_for(lambda: not held_up_by(), 30, "nothing to be found any more")
+    # A log of a job that is over can be looked at, too.
+    log = tmp_path / "nccl.log"
+    log.write_text(NCCL_SAYS.format("weft0") + f"gpu-1:7:9 [0] socket.cc:1 NCCL WARN {says}\n")
+    assert f'NCCL says "{says}"\n' in site.run("env", "--nccl-log", str(log), host=site.n2).out
+
+
 def test_a_test_before_the_start(site: Site) -> None:
     """A test that cannot be made, for want of another node, keeps the command from starting."""
     words = ("run", "--nnodes", "2", "--job", "tested", "--preflight")

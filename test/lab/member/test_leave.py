@@ -141,7 +141,7 @@ def test_removed_while_its_agent_was_away(site: Pair) -> None:
     site.hub.run([site.weft, "node", "rm", "n2"])
     site.n2.agent = site.n2.host.spawn([site.weft, "agent"], name="agent",
                                        allow=[HUB_AWAY, "UDP to the hub fails, and so does TLS"])
-    why = ('\nhub: UDP to it fails, and so does TLS: a stream is for members, and the request '
+    why = (': UDP to it fails, and so does TLS: a stream is for members, and the request '
            'proves no membership of a network "default": a node that is told this was removed')
     wait_for(lambda: why in site.n2.run("status", check=False).out, 60,
              "n2 to say that it is no member")

@@ -78,6 +78,7 @@ def test_blocks_and_addresses_that_the_network_never_had(site: Pair, tmp_path: P
     for node in nodes:
         wait_for(lambda: refused(node) != "", 60, f"{node.name} to say that it refuses them")
         assert "they give" in refused(node)
+        assert ("WEFT-EVENT-001", "hub") in node.found("critical")
         assert "its events are refused" in node.run("status").out
         assert any("they give" in line for line in node.agent.lines())
         # None of it became a route, a peer's address or a name.
@@ -95,6 +96,7 @@ def test_blocks_and_addresses_that_the_network_never_had(site: Pair, tmp_path: P
         wait_for(lambda: refused(node) == "" and node.status()["hub"]["reachable"], 120,
                  f"{node.name} to be told the truth")
         assert "its events are refused" not in node.run("status").out
+        assert ("WEFT-EVENT-001", "hub") not in node.found("critical")
         assert routes(node) == before[node.name]
     site.n1.reaches(site.n2)
     site.n2.reaches(site.n1)

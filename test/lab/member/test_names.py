@@ -10,13 +10,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
 from lab.support import PROGRAMS
+from lab.support.agents import codes_of
 from lab.support.topologies import one_switch
+
+from .conftest import hold_port
 
 pytestmark = pytest.mark.namespaces
 
@@ -34,10 +37,11 @@ class Node:
         self.places = ["--state", f"/var/lib/weft/{interface}", "--socket",
                        f"/run/weft-{interface}.sock"]
 
-    def join(self, token: str, *words: str) -> None:
+    def join(self, token: str, *words: str, allow: Iterable[str] = ()) -> None:
         self.host.run([self.weft, "join", token, "--no-start", "--interface", self.interface,
                        *words, *self.places])
-        agent = self.host.spawn([self.weft, "agent", *self.places], name=f"agent-{self.interface}")
+        agent = self.host.spawn([self.weft, "agent", *self.places], name=f"agent-{self.interface}",
+                                allow=allow)
         agent.wait_line("the hub answers")
 
     def status(self) -> dict:
@@ -46,6 +50,9 @@ class Node:
 
     def address(self) -> str:
         return self.status()["self"]["address4"]
+
+    def found(self) -> set[tuple[str, str]]:
+        return codes_of(self.status()["findings"], "note")
 
     def left_out(self) -> dict[str, str]:
         return {item["name"]: item["why"] for item in self.status()["namesLeftOut"]}
@@ -144,9 +151,19 @@ def test_what_the_file_has_stays(site: Site) -> None:
              15, "the status to say so")
     said = host.run([site.weft, "status", *site.a1.places[2:]]).out
     assert 'the name "gpu-2" of node gpu-2 is left out of the hosts file' in said
+    assert ("WEFT-NAME-001", "gpu-1") in site.a1.found()
     host.run(["cp", "/run/before", "/etc/hosts"])
     wait_leads(host, "gpu-2", site.a2.address())
     assert site.a1.left_out() == {}
+
+
+def test_a_name_server_that_is_there_already(site: Site) -> None:
+    """It has the port of all addresses, so names are not answered by DNS, and that is said."""
+    holder = hold_port(site.a1.host, 53)
+    site.a1.join(site.token(), "--name", "gpu-1", allow=["names"])
+    wait_for(lambda: ("WEFT-NAME-003", "gpu-1") in site.a1.found(), 60, "it to be found")
+    holder.stop()
+    wait_for(lambda: ("WEFT-NAME-003", "gpu-1") not in site.a1.found(), 120, "it to be over")
 
 
 def test_two_networks_of_one_name(site: Site) -> None:

@@ -48,6 +48,7 @@ def test_a_kernel_without_offloads(weft: Path, monkeypatch: pytest.MonkeyPatch):
 
         told = n1.status()["self"]["offloads"]
         assert {each["name"]: each["why"] for each in told if not each["on"]} == REASONS
+        assert ("WEFT-OFFLOAD-001", "n1") in n1.found("note")
         table = n1.host.run([weft, "status"], quiet=True).out
         metrics = ask(site.hub, "GET", "http://hub/v1/metrics", socket="/run/weft/hub.sock")
         for name, why in REASONS.items():

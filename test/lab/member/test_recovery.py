@@ -86,6 +86,8 @@ def test_probe_sees_what_agents_do_not_tell(site: Pair) -> None:
     site.n1.host.run(["mv", "/run/node.json", f"{STATE}/node.json"])
     refused = site.n1.run("probe", "--metrics", "/nowhere/probe.prom", check=False)
     assert refused.rc == 1 and "metrics are not written: " in refused.err, refused
+    refused = site.n1.run("probe", "--metrics", "overlay:80", check=False)
+    assert refused.rc != 0 and "is not from 1024 to 65535" in refused.err, refused
     metrics = "/var/lib/weft/probe.prom"
     probe = site.n1.host.spawn([site.weft, "probe", "--metrics", metrics], name="probe",
                                allow=["n2 does not answer"])
@@ -103,6 +105,9 @@ def test_probe_sees_what_agents_do_not_tell(site: Pair) -> None:
         "probe", "--once", check=False).out, re.MULTILINE)
     wait_for(lambda: 'weft_probe_reached{node="n2",family="ipv4"} 0\n' in
              site.n1.host.run(["cat", metrics], quiet=True).out, 10, "the metrics to say so")
+    # What does not answer has no round trip.
+    assert 'weft_probe_rtt_seconds{node="n2",family="ipv4"}' not in site.n1.host.run(
+        ["cat", metrics], quiet=True).out
     for node in (site.n1, site.n2):
         node.start()
     wait_for(lambda: sum("n2 is reached over ipv4" in line for line in probe.lines()) >= 2, 20,

@@ -203,7 +203,7 @@ def test_a_phone_that_is_off_is_nobody_s_fault(site: Site, weft: Path) -> None:
     assert "is no other member of the network" in n1.run("probe", "--nodes", "n7", check=False).err
     seen = json.loads(n1.run("preflight", "--quick", "--json", check=False).out)
     assert [node["name"] for node in seen["nodes"]] == ["n1", "n2"]
-    assert not [f for f in seen["findings"] if f["check"] == "absent"]
+    assert not [f for f in seen["findings"] if f["fault"] == "absent"]
     named = n1.run("preflight", "--quick", "--nodes", "phone", check=False)
     assert named.rc != 0 and "it is a stock WireGuard, without an agent" in named.out
     assert "phone" not in n1.run("env", "--hostfile").out

@@ -111,6 +111,8 @@ def test_a_subnet_is_reached_by_all_once_it_is_admitted(site: Site) -> None:
             "gw --route 10.9.0.0/24 --route fd09::/64") in said
     assert [own["admitted"] for own in gw.status()["ownRoutes"]] == [False, False]
     assert "weft node set gw --route 10.9.0.0/24" in gw.host.run([site.weft, "status"]).out
+    assert gw.found() == {("WEFT-ROUTE-001", "gw")}
+    wait_for(lambda: ("WEFT-ROUTE-001", "gw") in site.found(), 60, "the hub to know")
     forward(gw)
     assert used(a) == {}
     assert not a.can_ping(PRINTER[0])
@@ -123,6 +125,7 @@ def test_a_subnet_is_reached_by_all_once_it_is_admitted(site: Site) -> None:
     assert "gw is the way to 10.9.0.0/24, fd09::/64" in hub(site, "nodes")
     reaches_printer(a)
     assert used(a) == {"10.9.0.0/24": "", "fd09::/64": ""}
+    wait_for(lambda: ("WEFT-ROUTE-001", "gw") not in site.found(), 60, "it to be over")
     assert all(own["admitted"] and own["why"] == "" for own in gw.status()["ownRoutes"])
     assert "through gw: 10.9.0.0/24, fd09::/64" in a.host.run([site.weft, "status"]).out
 

@@ -11,6 +11,7 @@ All do so at the same time: two measure while the others find out what became of
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
+from lab.support import PROGRAMS
 from lab.support.agents import AgentNode, Site
 
 pytestmark = pytest.mark.namespaces
@@ -64,7 +66,9 @@ def site(weft: Path) -> Iterator[Site]:
         lab.nat("short").set_udp_idle(SHORT_S)
         lab.nat("long").set_udp_idle(LONG_S)
         site = Site(lab, weft)
-        site.join("s1", "l1", "i1", "o1")
+        site.join("s1", "l1", "i1", "o1", words={
+            "s1": ["--label", "provider=short", "--label", "region=r1"],
+            "l1": ["--label", "provider=long"]})
         yield site
 
 
@@ -114,7 +118,7 @@ def test_a_one_way_break_is_named(site: Site, name: str) -> None:
                         r"the hub sends by UDP arrives", why)
     else:
         assert "the hub's datagrams arrive, but it does not hear this node" in why
-    assert f"hub: {why}" in node.host.run([node.weft, "status"], quiet=True).out
+    assert f": {why[:400]}" in node.host.run([node.weft, "status"], quiet=True).out
     assert any(why in line for line in node.agent.lines())
     node.reaches(site.nodes["l1"], 10)
     site.lab.nat(way).block_udp(False)
@@ -168,3 +172,52 @@ def test_a_restart_does_not_forget(site: Site) -> None:
     for field in ("seconds", "from", "survivedSeconds", "forgottenSeconds", "measured"):
         assert keepalive(s1)[field] == before[field]
     assert told(s1) == str(before["seconds"])
+
+
+def providers(site: Site) -> dict[tuple[str, str], dict]:
+    """What the hub shows, by provider and region."""
+    said = json.loads(site.hub.run([site.weft, "get", "nat", "--json"], quiet=True).out)
+    return {(one["provider"], one["region"]): one for one in said["providers"]}
+
+
+def test_the_hub_shows_each_provider(site: Site) -> None:
+    wait_for(lambda: providers(site).get(("short", "r1"), {}).get("measured") == 1, 90,
+             "the hub to know")
+    wait_for(lambda: providers(site).get(("long", ""), {}).get("measured") == 1, 90,
+             "the hub to know")
+    for group, name in ((("short", "r1"), "s1"), (("long", ""), "l1")):
+        found = keepalive(site.nodes[name])
+        said = providers(site)[group]
+        assert (said["nodes"], said["natted"]) == (1, 1)
+        assert said["forgottenSeconds"]["least"] == pytest.approx(found["forgottenSeconds"], abs=1)
+        assert said["survivedSeconds"]["most"] == pytest.approx(found["survivedSeconds"], abs=1)
+    metrics = site.hub.run(["/usr/bin/python3", PROGRAMS / "ask.py", "GET",
+                            "http://weft/v1/metrics", "/run/weft/hub.sock"], quiet=True).out
+    found = re.search(r'weft_nat_forgotten_seconds\{network="default",provider="short",'
+                      r'region="r1"\} (\S+)', metrics)
+    assert SHORT_S / 2 < float(found[1]) < SHORT_S + 4
+    assert 'weft_nat_nodes{network="default",provider="long",region=""} 1' in metrics
+    assert re.search(r"^short +r1 +1 +1 +1 ", site.hub.run([site.weft, "get", "nat"]).out, re.M)
+
+
+def nat_findings(site: Site) -> set[str]:
+    said = json.loads(site.hub.run([site.weft, "get", "findings", "--json"], quiet=True).out)
+    return {one["subject"] for one in said["findings"] if one["code"] == "WEFT-NAT-001"}
+
+
+def test_no_keepalive_behind_a_nat_that_forgets_is_found(site: Site) -> None:
+    """At the hub and at the node, and it is over when the network has it measured again."""
+    s1 = site.nodes["s1"]
+    for node in site.nodes.values():
+        node.agent.allow("so this node cannot be reached when|the hub does not answer")
+    network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
+    network.pop("status", None)
+    network["metadata"].pop("resourceVersion", None)
+    measured = json.dumps(network)
+    network["spec"]["keepalive"] = 0
+    site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
+    wait_for(lambda: {"s1", "l1"} <= nat_findings(site), 30, "the hub to find it")
+    wait_for(lambda: any(one["code"] == "WEFT-NAT-001" and one["subject"] == "s1"
+                         for one in s1.status()["findings"]), 30, "the node to find it")
+    site.hub.run([site.weft, "apply", "-f", "-"], stdin=measured)
+    wait_for(lambda: nat_findings(site) == set(), 30, "it to be over")

@@ -99,6 +99,16 @@ def test_every_size_is_found_and_used(site: Site) -> None:
             src.insist_ping(node.address(6), "-M", "do", "-s", 1280 - 48)
 
 
+def test_a_path_that_is_too_short_for_ipv6_is_said(site: Site) -> None:
+    """By the node, of the one peer at which it ends, and of no other."""
+    def short() -> set[str]:
+        return {pair for code, pair in site.nodes["src"].found("note") if code == "WEFT-MTU-001"}
+
+    wait_for(short, 60, "the short path to be found")
+    assert short() == {"p1280--src"}
+    wait_for(lambda: ("WEFT-MTU-001", "p1280--src") in site.found("note"), 60, "the hub to know")
+
+
 # ---- DF on the wire ------------------------------------------------------------------------------
 
 # The length of a path frame that is no probe; docs/wire/path.md.

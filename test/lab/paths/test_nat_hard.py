@@ -217,8 +217,9 @@ def test_a_mesh_complains(site: Site) -> None:
     assert re.match(r"both NATs are symmetric: open UDP \d+ at s1, or UDP \d+ at s2, or give ", why)
     assert not a.peers()["p2"]["alarm"]  # it is told to be relayed
     text = a.host.run([a.weft, "status"], quiet=True).out
-    assert re.search(rf"^ALARM: no direct path to .*\b{b.name}\b.*, though only direct paths are "
-                     "wanted$", text, re.MULTILINE)
+    assert re.search(rf"^warning +WEFT-PATH-004  {a.name}--{b.name}, for .*: no direct path to "
+                     rf"{b.name}, though only direct paths are wanted: both NATs", text,
+                     re.MULTILINE)
 
     def hub_says() -> bool:
         nodes = site.hub.run([site.weft, "nodes"], quiet=True).out

@@ -43,6 +43,8 @@ link b lan-b 10.2.0.1
 link gpu-1 lan-a 10.1.0.11
 link gpu-3 lan-b 10.2.0.11
 """
+# Where nothing forgets it is not there; it is brought about in lab/paths/test_keepalive.py.
+FORGOTTEN = "weft_nat_forgotten_seconds"
 METRIC = re.compile(r"^\| `(\w+)` \| (\w+) \| [^|]+ \| (.*?) \| (.*?) \|$", re.MULTILINE)
 FETCH = """
 import socket, ssl, sys
@@ -158,7 +160,9 @@ def test_metrics(site: Site, tmp_path: Path) -> None:
     """METRICS.md has those that hub, agent and probe tell, and no other, each with its labels."""
     listed = {name: (kind, meaning, labels) for name, kind, labels, meaning in
               METRIC.findall((DOCS / "METRICS.md").read_text(encoding="utf-8"))
-              if not name.startswith("weft_kubernetes_")}  # This hub's store is a file.
+              # This hub's store is a file; and for GPUs see test/lab/health/test_gpus.py.
+              if not name.startswith(("weft_kubernetes_", "weft_agent_gpu_"))
+              and name != FORGOTTEN}
     file = Path("/run/weft.prom")
     probe = site.nodes["gpu-1"].host.spawn(
         [site.weft, "probe", "--metrics", file, "--user", "root"], name="probe",
@@ -166,13 +170,16 @@ def test_metrics(site: Site, tmp_path: Path) -> None:
     host = site.nodes["gpu-1"].host
     wait_for(lambda: "weft_probe_rtt_seconds{" in host.run(
         ["cat", file], check=False, quiet=True).out, 20, "the probe's metrics")
+    wait_for(lambda: "weft_agent_peer_jitter_seconds{" in metrics(host, "/run/weft/agent.sock"), 90,
+             "the agent to measure its path to a peer")
     network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
-    network["spec"]["budgets"] = [{"bytesPerDay": 10**15}]
+    network["spec"]["budgets"] = [{"bytesPerDay": 1}]  # It is spent, and that is found.
     site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
-    wait_for(lambda: "weft_budget_share{" in hub_metrics(site), 30, "the hub to look at the budget")
+    wait_for(lambda: "weft_finding{" in hub_metrics(site), 90, "the hub to look at the budget")
     text = hub_metrics(site) + metrics(host, "/run/weft/agent.sock") + host.run(
         ["cat", file], quiet=True).out
     probe.stop()
+    text = "\n".join(line for line in text.split("\n") if FORGOTTEN not in line)
     assert told(text) == {name: (kind, meaning) for name, (kind, meaning, _) in listed.items()}
     for name, labels in re.findall(r"^(weft_\w+)(?:\{(.*)\})? ", text, re.MULTILINE):
         had = [f"`{label}`" for label in re.findall(r'(\w+)="', labels)]

@@ -1,11 +1,13 @@
 """deploy/monitoring with a real Prometheus and a real Alertmanager: a fault, its alert, the mend.
 
-    hub ── [ wan ] ──┬── gpu-1      each with a probe and a node exporter
+    hub ── [ wan ] ──┬── gpu-1      each with a probe that writes for a node exporter
                      ├── gpu-2
-                     ├── gpu-3
+                     ├── gpu-3      its probe answers Prometheus itself
                      └── watch      Prometheus, Alertmanager, and who is told
 
-The files are the shipped ones; in a copy times are divided by FACTOR, so that it ends in time.
+All four are members, whose agents answer Prometheus at their overlay addresses; it has them from
+the hub. The files are the shipped ones; in a copy times are divided by FACTOR, so that it ends in
+time.
 """
 
 from __future__ import annotations
@@ -21,19 +23,22 @@ from pathlib import Path
 import pytest
 from lab import Daemon, Host, Lab, wait_for
 from lab.support import ROOT
-from lab.support.agents import HUB_AWAY, AgentNode, Site
+from lab.support.agents import HUB_AWAY, Site
 
 pytestmark = pytest.mark.namespaces
 
 SHIPPED = ROOT / "deploy/monitoring"
 NODES = ("gpu-1", "gpu-2", "gpu-3")
+MEMBERS = (*NODES, "watch")
+EXPORTERS = ("gpu-1", "gpu-2")
+PROBE = "gpu-3"
 TOPOLOGY = """
 switch wan 203.0.113.0/24
 host hub
 host gpu-1 no-v6
 host gpu-2 no-v6
 host gpu-3 no-v6
-host watch
+host watch no-v6
 link hub wan 203.0.113.10
 link gpu-1 wan 203.0.113.11
 link gpu-2 wan 203.0.113.12
@@ -91,11 +96,14 @@ class Watch:
         for path in [*folder.glob("*.yml"), *(folder / "rules").glob("*.yml")]:
             path.write_text(shorter(path.read_text(encoding="utf-8")), encoding="utf-8")
         config = (folder / "prometheus.yml").read_text(encoding="utf-8")
-        nodes = [f"{site.lab.host(name).address()}:9100" for name in NODES]
-        for shown, ours in ((["hub.example.org:8443"], [f"{site.hub.address()}:8443"]),
-                            (["gpu-1.example.org:9100", "gpu-2.example.org:9100"], nodes)):
-            assert json.dumps(shown) in config
-            config = config.replace(json.dumps(shown), json.dumps(ours))
+        exporters = [f"{site.lab.host(name).address()}:9100" for name in EXPORTERS]
+        probes = [f"{site.nodes[PROBE].address()}:9587"]
+        for shown, ours in (
+                ("hub.example.org:8443", f"{site.hub.address()}:8443"),
+                ('["gpu-1.example.org:9100", "gpu-2.example.org:9100"]', json.dumps(exporters)),
+                ('["10.42.0.2:9587", "10.42.0.3:9587"]', json.dumps(probes))):
+            assert shown in config
+            config = config.replace(shown, ours)
         (folder / "prometheus.yml").write_text(config, encoding="utf-8")
         (folder / "weft.token").write_text(site.hub.run(
             [site.weft, "admin", "new", "prometheus", "--role", "viewer", "--ttl", "365d"]).out)
@@ -114,10 +122,10 @@ class Watch:
         done = self.host.run(["curl", "-s", "-m", "5", url], check=False, quiet=True)
         return json.loads(done.out) if done.rc == 0 and done.out.startswith(("[", "{")) else None
 
-    def targets(self) -> dict[str, str]:
-        """How each target is: up, down, unknown."""
+    def targets(self) -> dict[tuple[str, str], str]:
+        """How each target, by job and instance, is: up, down, unknown."""
         answer = self.ask(f"{PROMETHEUS}/api/v1/targets") or {"data": {"activeTargets": []}}
-        return {one["labels"]["instance"]: one["health"]
+        return {(one["labels"]["job"], one["labels"]["instance"]): one["health"]
                 for one in answer["data"]["activeTargets"]}
 
     def rules(self) -> list[dict]:
@@ -152,19 +160,11 @@ class Watch:
         print(f"FIGURE {what} over {time.monotonic() - began:.1f} s after the mend")
 
 
-def agent_metrics(host: Host) -> Daemon:
-    """What weft-agent-metrics.service does, again and again, as its timer would."""
-    unit = (SHIPPED / "node/weft-agent-metrics.service").read_text(encoding="utf-8")
-    commands = re.findall(r"^ExecStart=(.*)$", unit.replace("\\\n", ""), re.MULTILINE)
-    assert len(commands) == 2
-    return host.spawn(["sh", "-c", f"while :; do {' && '.join(commands)}; sleep 2; done"],
-                      name="timer", allow=["curl"])
-
-
 def start_probe(site: Site, host: Host) -> Daemon:
     """As weft-probe.service with the options of the page; the exporter reads it through a link."""
-    return host.spawn([site.weft, "probe", "--report", "--metrics", "/run/weft-probe/weft.prom",
-                       "--user", "root"], name="probe", allow=["does not answer", "hub"])
+    where = "/run/weft-probe/weft.prom" if host.name in EXPORTERS else "overlay"
+    return host.spawn([site.weft, "probe", "--report", "--metrics", where, "--user", "root"],
+                      name="probe", allow=["does not answer", "hub"])
 
 
 def start_exporter(host: Host) -> Daemon:
@@ -192,97 +192,119 @@ def site(weft: Path) -> Iterator[Site]:
         lab.host("hub").run(["mkdir", "-p", HUB_STATE])
         lab.host("hub").run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", HUB_STATE])
         made = Site(lab, weft)
-        made.join(*NODES, allow={name: COMPLAINTS for name in NODES})
+        made.join(*MEMBERS, allow={name: COMPLAINTS for name in MEMBERS},
+                  options=["--metrics", "overlay"])
         yield made
 
 
 def test_alerts_fire_and_are_over(site: Site, tmp_path: Path) -> None:
-    hosts = [site.lab.host(name) for name in NODES]
     exporters = {}
-    for host in hosts:
-        host.run(["mkdir", "-p", TEXTFILES, "/run/weft-probe"], quiet=True)
-        host.run(["ln", "-s", "/run/weft-probe/weft.prom", f"{TEXTFILES}/weft-probe.prom"],
-                 quiet=True)
+    for name in NODES:
+        host = site.lab.host(name)
+        if name in EXPORTERS:
+            host.run(["mkdir", "-p", TEXTFILES, "/run/weft-probe"], quiet=True)
+            host.run(["ln", "-s", "/run/weft-probe/weft.prom", f"{TEXTFILES}/weft-probe.prom"],
+                     quiet=True)
+            exporters[name] = start_exporter(host)
         start_probe(site, host)
-        agent_metrics(host)
-        exporters[host.name] = start_exporter(host)
     site.wait_paths({(a, b): {"lan", "direct"} for a in NODES for b in NODES if a < b}, 30)
     watch = Watch(site, tmp_path / "monitoring")
-    gpu1, gpu2, gpu3 = (site.nodes[name] for name in NODES)
 
     healthy(watch)
-    agent_killed(site, watch, gpu3)
-    pair_falls(site, watch, gpu1, gpu2)
-    ping_dropped(watch, gpu3)
-    exporter_killed(watch, exporters["gpu-2"], gpu2.host)
-    disk_full(site, watch)
+    only_members_ask(site)
+    machines_fail(site, watch, exporters["gpu-2"])
+    packets_are_dropped(site, watch)
     hub_killed(site, watch)
     told(watch)
 
 
 def healthy(watch: Watch) -> None:
     """All targets answer, all rules can be evaluated, each kind of metric is there, none fires."""
-    wait_for(lambda: list(watch.targets().values()) == ["up"] * 4, 30, "all targets to be up")
+    # The hub tells of the agents; the one on Prometheus' own machine is asked there.
+    wanted = {("weft-hub", "203.0.113.10:8443"), *(("weft-agent", name) for name in MEMBERS)}
+    wait_for(lambda: wanted <= set(watch.targets()), 30, "the hub's targets to be found")
+    wait_for(lambda: set(watch.targets().values()) == {"up"}, 30, "all targets to be up")
+    assert len(watch.targets()) == len(wanted) + len(EXPORTERS) + 1
     for metric in ("weft_agents", "weft_probe_reached", "weft_agent_passes_failing",
+                   'weft_agent_peer_rtt_seconds{network="default"}',
                    'node_textfile_mtime_seconds{file=~".*/weft-[a-z]+[.]prom"}'):
         wait_for(lambda m=metric: watch.value(f"count({m})"), 30, f"{metric} to be scraped")
     wait_for(lambda: watch.rules() and all(rule["health"] == "ok" for rule in watch.rules()), 30,
              "all rules to be evaluated")
-    # Three nodes, and of each the two others and the hub.
-    for expr, wanted in (('count(weft_probe_reached{family="ipv4"} == 1)', 9),
-                         ("weft:agents_away:sum", 0), ("weft:edge_ends_direct:ratio", 1)):
-        wait_for(lambda e=expr, w=wanted: watch.value(e) == [w], 30, f"{expr} to be {wanted}")
+    # Three probes, and of each the three other members and the hub; of four agents the others.
+    for expr, is_wanted in (('count(weft_probe_reached{family="ipv4"} == 1)', 12),
+                            ("count(weft_agent_peer_session == 1)", 12),
+                            ("weft:agents_away:sum", 0), ("weft:edge_ends_direct:ratio", 1)):
+        wait_for(lambda e=expr, w=is_wanted: watch.value(e) == [w], 30, f"{expr} to be {is_wanted}")
+    [longest] = watch.value('max(scrape_duration_seconds{job="weft-agent"})')
+    print(f"FIGURE the longest scrape of an agent: {longest * 1000:.1f} ms")
     # While they have settled a pair may have been late; from now on no alert.
     watch.wait_mended()
 
 
-def agent_killed(site: Site, watch: Watch, node: AgentNode) -> None:
+def only_members_ask(site: Site) -> None:
+    """At the overlay address there are figures, for members, and nothing else."""
+    watch, gpu = site.nodes["watch"], site.nodes["gpu-1"]
+    at = f"http://{gpu.address()}:9586"
+
+    def ask(host: Host, *words: str) -> str:
+        return host.run(["curl", "-s", "-m", "5", "-w", "%{http_code}", *words], check=False,
+                        quiet=True).out
+
+    assert ask(watch.host, f"{at}/metrics").endswith("200")
+    assert 'weft_agent_peer_path{peer="gpu-2",path="' in ask(watch.host, f"{at}/v1/metrics")
+    assert ask(watch.host, f"{at}/v1/status").endswith("404")
+    assert ask(watch.host, "-X", "POST", f"{at}/v1/down").endswith("404")
+    assert ask(watch.host, "-H", "Host: evil.example", f"{at}/metrics").endswith("403")
+    # In TLS, where that is wanted.
+    probe = gpu.host.spawn([site.weft, "probe", "--metrics", "127.0.0.1:9600", "--metrics-tls",
+                            "/run/weft", "--user", "root"], name="tls-probe", allow=[""])
+    probe.wait_line("figures for Prometheus are at https://127.0.0.1:9600/metrics")
+    secret = ["--cacert", "/run/weft/tls.crt", "--resolve", "hub:9600:127.0.0.1"]
+    assert ask(gpu.host, *secret, "https://hub:9600/metrics").endswith("200")
+    assert ask(gpu.host, "http://127.0.0.1:9600/metrics").endswith("000")
+    probe.stop()
+    # Who gets there by another way than the tunnel is no member.
+    assert ask(gpu.host, "--interface", gpu.host.address(), f"{at}/metrics").endswith("403")
+
+
+def machines_fail(site: Site, watch: Watch, exporter: Daemon) -> None:
+    """At the same time an agent and a node exporter end, and the hub's disk is full."""
+    node, exporting = site.nodes["gpu-3"], site.lab.host("gpu-2")
     node.agent.kill9()
-    alert = watch.wait("WeftNodesAway")
-    assert alert["annotations"]["summary"] == "1 nodes do not listen to any hub"
-    assert alert["annotations"]["runbook"].startswith("docs/TROUBLESHOOTING.md#")
-    node.start(allow=COMPLAINTS)
-    # Its pairs were relayed for so long.
-    watch.wait_mended("WeftNodesAway", "WeftEdgesFell")
-
-
-def pair_falls(site: Site, watch: Watch, a: AgentNode, b: AgentNode) -> None:
-    """UDP between two is dropped, so they are relayed; then only direct paths are wanted."""
-    with dropped(a.host, f"ip saddr {b.host.address()} meta l4proto udp", "prerouting"):
-        watch.wait("WeftEdgesFell", network="default")
-        assert not watch.alerts("WeftPathAlarm", "WeftEdgesUnreached", "WeftNotReached")
-        site.set_topology("mesh")
-        watch.wait("WeftPathAlarm", network="default")
-        wait_for(lambda: {one["status"]["state"] for one in watch.alerts("WeftEdgesFell")}
-                 == {"suppressed"}, 20, "the lesser alert to be inhibited")
-        site.set_topology("auto")
-        watch.wait_mended("WeftPathAlarm")
-    watch.wait_mended("WeftEdgesFell", within_s=60)
-
-
-def ping_dropped(watch: Watch, node: AgentNode) -> None:
-    with dropped(node.host, 'iifname "weft0" icmp type echo-request'):
-        for instance in ("203.0.113.11:9100", "203.0.113.12:9100"):
-            watch.wait("WeftNotReached", node=node.name, instance=instance)
-        watch.wait("WeftEdgesUnreached", network="default")
-    watch.wait_mended("WeftNotReached", "WeftEdgesUnreached")
-
-
-def exporter_killed(watch: Watch, exporter: Daemon, host: Host) -> None:
     exporter.kill9()
-    watch.wait("WeftNodeMetricsAway", instance=f"{host.address()}:9100")
-    start_exporter(host)
-    watch.wait_mended("WeftNodeMetricsAway")
-
-
-def disk_full(site: Site, watch: Watch) -> None:
     site.daemon.allow("no space left")
     site.hub.run(["sh", "-c", f"cat /dev/zero > {HUB_STATE}/fill"], check=False, quiet=True)
     wait_for(lambda: site.hub.run([site.weft, "token", "new"], check=False).rc != 0, 20,
              "the hub to refuse a change")
+    alert = watch.wait("WeftNodesAway")
+    assert alert["annotations"]["summary"] == "1 nodes do not listen to any hub"
+    assert alert["annotations"]["runbook"].startswith("docs/TROUBLESHOOTING.md#")
+    watch.wait("WeftAgentAway", instance="gpu-3", node="gpu-3", network="default")
+    watch.wait("WeftNodeMetricsAway", instance=f"{exporting.address()}:9100")
     watch.wait("WeftStoreRefuses", severity="critical")
+    # Its data plane goes on, and so does its probe.
+    assert watch.value('up{job="weft-probe"}') == [1]
+    assert not watch.value('weft_agent_peer_session{instance="gpu-3"}')
     site.hub.run(["rm", f"{HUB_STATE}/fill"])
-    watch.wait_mended("WeftStoreRefuses", within_s=60)
+    start_exporter(exporting)
+    node.start(allow=COMPLAINTS)
+    watch.wait_mended("WeftNodesAway", "WeftAgentAway", "WeftNodeMetricsAway", "WeftStoreRefuses",
+                      within_s=60)
+
+
+def packets_are_dropped(site: Site, watch: Watch) -> None:
+    """Where only direct paths are wanted, UDP between two; and pings to a third."""
+    a, b, c = (site.lab.host(name) for name in NODES)
+    site.set_topology("mesh")
+    with dropped(a, f"ip saddr {b.address()} meta l4proto udp", "prerouting"), \
+            dropped(c, 'iifname "weft0" icmp type echo-request'):
+        for name in EXPORTERS:
+            watch.wait("WeftNotReached", node=c.name,
+                       instance=f"{site.lab.host(name).address()}:9100")
+        watch.wait("WeftPathAlarm", network="default")
+    site.set_topology("auto")
+    watch.wait_mended("WeftPathAlarm", "WeftNotReached", within_s=60)
 
 
 def hub_killed(site: Site, watch: Watch) -> None:
@@ -294,7 +316,7 @@ def hub_killed(site: Site, watch: Watch) -> None:
              == {"suppressed"}, 10, "the nodes' alerts to be inhibited")
     assert [one["status"]["state"] for one in watch.alerts("WeftHubDown")] == ["active"]
     site.start_hub()
-    watch.wait_mended("WeftHubDown", "WeftNotReached")
+    watch.wait_mended("WeftHubDown", "WeftNotReached", within_s=60)
 
 
 def told(watch: Watch) -> None:
@@ -303,7 +325,7 @@ def told(watch: Watch) -> None:
         lines = watch.receiver.lines()
         return all(any(line.startswith(f"/{to} {what} {name} ") for line in lines)
                    for what in ("firing", "resolved")
-                   for to, name in (("team", "WeftNodesAway"), ("team", "WeftEdgesFell"),
+                   for to, name in (("team", "WeftNodesAway"), ("team", "WeftAgentAway"),
                                     ("pager", "WeftPathAlarm"), ("team", "WeftNotReached"),
                                     ("pager", "WeftStoreRefuses"), ("pager", "WeftHubDown")))
 

@@ -26,6 +26,13 @@ STATE = "/var/lib/weft/node"
 HUB_AWAY = "the hub does not answer"
 # What it may say that looks while its interface, and the data plane with it, goes.
 ENGINE_AWAY = "weft0 is not as the hub wants it, trying again"
+SEVERITIES = ("note", "warning", "critical")
+
+
+def codes_of(findings: Iterable[Mapping], least: str) -> set[tuple[str, str]]:
+    """Codes and subjects of those that are as grave, or graver."""
+    return {(one["code"], one["subject"]) for one in findings
+            if SEVERITIES.index(one["severity"]) >= SEVERITIES.index(least)}
 
 
 class AgentNode:
@@ -36,6 +43,7 @@ class AgentNode:
         self.name = host.name
         self.weft = weft
         self.agent: Daemon | None = None
+        self.options: list[str] = []  # of its agent
         self.joined_at = 0.0
         self.has_v6 = host.lab.topology.nodes[host.name].has_v6
 
@@ -45,7 +53,8 @@ class AgentNode:
         self.start(allow)
 
     def start(self, allow: Iterable[str] = ()) -> None:
-        self.agent = self.host.spawn([self.weft, "agent"], name="agent", allow=allow)
+        self.agent = self.host.spawn(
+            [self.weft, "agent", *self.options], name="agent", allow=allow)
         self.agent.wait_line("the hub answers", 20)
         self.joined_at = time.monotonic()
 
@@ -55,6 +64,10 @@ class AgentNode:
 
     def status(self) -> dict:
         return json.loads(self.host.run([self.weft, "status", "--json"], quiet=True).out)
+
+    def found(self, least: str = "warning") -> set[tuple[str, str]]:
+        """What this node finds, by code and subject."""
+        return codes_of(self.status()["findings"], least)
 
     def address(self, version: int = 4) -> str:
         return self.status()["self"][f"address{version}"]
@@ -122,13 +135,17 @@ class Site:
         return self.hub.run([self.weft, "token", "new", *words], quiet=True).out.strip()
 
     def join(self, *names: str, words: Mapping[str, list[str]] | None = None,
-             allow: Mapping[str, list[str]] | None = None) -> list[AgentNode]:
+             allow: Mapping[str, list[str]] | None = None,
+             options: Iterable[str] = ()) -> list[AgentNode]:
         """All at the same time, each with words and allowed complaints; gives them in that order.
+
+        `options` are those of all their agents.
         """
         token = self.token("--uses", str(len(names)))
 
         def join(name: str) -> AgentNode:
             node = AgentNode(self.lab.host(name), self.weft)
+            node.options = list(options)
             node.join(token, *(words or {}).get(name, []), allow=(allow or {}).get(name, []))
             return node
 
@@ -150,6 +167,11 @@ class Site:
 
     def node_names(self) -> set[str]:
         return set(self.hub_nodes())
+
+    def found(self, least: str = "warning") -> set[tuple[str, str]]:
+        """What the hub finds, by code and subject."""
+        answer = self.hub.run([self.weft, "get", "findings", "--json"], quiet=True).out
+        return codes_of(json.loads(answer)["findings"], least)
 
     def kinds(self) -> dict[tuple[str, str], str]:
         """How each end says it reaches the other."""

@@ -15,6 +15,7 @@ import functools
 import json
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ ANSWERS = {
     "POST /v1/leave/{network}/{key}": None,
     "GET /v1/watch": "api/watch-event",  # each of its lines
     "PUT /v1/status": "api/report-taken",  # only to who numbers its reports
+    "PUT /v1/drain": "api/drain",
     "GET /v1/heard/{transaction}": "api/heard",
     "GET /v1/wg": None,
     "POST /v1/leave": None,
@@ -44,6 +46,7 @@ ANSWERS = {
     "PUT /v1/jobs/{job}/rendezvous": "api/job",
     "DELETE /v1/jobs/{job}/rendezvous": None,
     "POST /v1/jobs/{job}/nccl": None,
+    "PUT /v1/jobs/{job}/samples": None,
     "GET /v1/networks": "network-ls",
     "POST /v1/networks": "network-add",
     "DELETE /v1/networks/{network}": None,
@@ -53,8 +56,10 @@ ANSWERS = {
     "GET /v1/networks/{network}/nodes": "nodes",
     "POST /v1/networks/{network}/nodes": "api/snapshot",
     "GET /v1/networks/{network}/jobs": "jobs",
+    "GET /v1/networks/{network}/targets": "api/targets",
     "GET /v1/networks/{network}/traffic": "api/traffic",
     "GET /v1/networks/{network}/page": None,
+    "GET /v1/networks/{network}/live": "api/live-event",  # the data of each event
     "DELETE /v1/networks/{network}/nodes/{name}": None,
     "GET /v1/networks/{network}/objects/{kind}": "get",
     "GET /v1/networks/{network}/objects/{kind}/{name}": "get",
@@ -64,6 +69,8 @@ ANSWERS = {
     "DELETE /v1/networks/{network}/objects/{kind}/{name}": None,
     "GET /v1/networks/{network}/edges": "api/edge-list",
     "GET /v1/networks/{network}/events": "api/event-list",
+    "GET /v1/networks/{network}/findings": "api/finding-list",
+    "GET /v1/networks/{network}/nat": "api/nat-list",
     "GET /v1/networks/{network}/snapshots/{name}": "api/snapshot",
     "GET /v1/admin-tokens": "admin-ls",
     "POST /v1/admin-tokens": "admin-new",
@@ -74,6 +81,13 @@ ANSWERS = {
     "PUT /v1/move": "hub-move",
     "GET /v1/audit": "api/audit-page",
     "GET /v1/routes": "api/route-list",
+    "GET /web": None,
+    "GET /web/": None,
+    "GET /web/{file}": None,
+    "POST /v1/web/login": "api/web-session",
+    "POST /v1/web/logins": "api/web-login",
+    "GET /v1/web/session": "api/web-session",
+    "DELETE /v1/web/session": None,
     "GET /v1/metrics": None,
 }
 
@@ -94,8 +108,18 @@ def load(path: Path) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-@functools.cache
+_validators = threading.local()
+
+
 def _validator(name: str):
+    """One for each thread: where a $ref has led to is kept in it."""
+    kept = vars(_validators)
+    if name not in kept:
+        kept[name] = _new_validator(name)
+    return kept[name]
+
+
+def _new_validator(name: str):
     try:
         import jsonschema
     except ImportError:
@@ -178,7 +202,8 @@ def schema_of(argv: Sequence[object]) -> tuple[str, list[str]] | None:
     if place is None or "/compat/" in words[place]:  # a program of the last release, see compat
         return None
     words = words[place + 1:]
-    if words[:1] == ["get"] and {"edges", "events"} & set(words) and not wants_json(words):
+    for_people = {"edges", "events", "findings", "nat"}
+    if words[:1] == ["get"] and for_people & set(words) and not wants_json(words):
         return None
     if "--help" in words or not (wants_json(words) or set(words[:1]) & ALWAYS_JSON):
         return None

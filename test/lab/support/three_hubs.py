@@ -50,7 +50,7 @@ class ThreeHubs:
             token = lab.host(hub).run([weft, "token", "new"], quiet=True).out.strip()
             host = lab.host(name)
             host.run([weft, "join", token, "--name", name, "--no-start"], quiet=True)
-            host.spawn([weft, "agent"], name="agent", allow=COMPLAINTS).wait_line(
+            host.spawn([weft, "agent"], name="agent", allow=[*COMPLAINTS, *allow]).wait_line(
                 "the hub answers", 20)
 
     def start_hub(self, name: str) -> Daemon:

@@ -370,6 +370,16 @@ struct hub_transport_actions hub_transport_run(
     return actions;
 }
 
+bool hub_transport_is_settled(const struct hub_transport *ht, nsec_t now)
+{
+    /* It passes again, and is taken again once it has for a while. */
+    if (ht->choice.n_answered > 0 && !ht->choice.was_refused)
+        return false;
+    return udp_asymmetry_of(&ht->asymmetry) != UDP_ASYMMETRY_UNKNOWN ||
+           ht->asymmetry.n_unheard >= UNHEARD_ENOUGH ||
+           now - ht->choice.taken_at >= UNHEARD_ENOUGH * ASK_FIRST + IN_FLIGHT;
+}
+
 const char *hub_transport_why(const struct hub_transport *ht)
 {
     return ht->choice.by_stream ? ht->why : NULL;

@@ -137,6 +137,7 @@ struct hub_transport_view {
 /** The state of a stream. */
 struct hub_stream_status {
     bool is_open;                 /* connected, and admitted by the hub */
+    bool is_refused;              /* the last try was answered, and refused */
     char to[TOKEN_API_MAX + 1];   /* the address that was last asked */
     char through[PROXY_TEXT_MAX]; /* the proxy's name; "": none */
     char passed_over[256];        /* the proxy's name and why it failed; "": it is used, or none */
@@ -206,6 +207,10 @@ struct hub_transport_actions hub_transport_run(
  */
 bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *from,
     const struct hub_transport_stream *stream);
+
+/** hub_transport_is_settled() - does UDP fail by @now, and is it known which way, or was there
+ * time for that? */
+bool hub_transport_is_settled(const struct hub_transport *ht, nsec_t now);
 
 /** hub_transport_why() - why packets go through a stream, a clause; NULL while they do not. */
 const char *hub_transport_why(const struct hub_transport *ht);

@@ -93,6 +93,7 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
         .timeout_ms = CONNECT_TIMEOUT_MS,
         .is_unwanted = is_unwanted,
         .ctx = hs};
+    int r;
 
     (void)pthread_mutex_lock(&hs->lock);
     (void)snprintf(hs->status.to, sizeof(hs->status.to), "%s", to);
@@ -101,7 +102,11 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
     if (proxy)
         (void)proxy_name(proxy, hs->status.through);
     (void)pthread_mutex_unlock(&hs->lock);
-    return client_upgrade_open(&hs->bytes, &opt, e);
+    r = client_upgrade_open(&hs->bytes, &opt, e);
+    (void)pthread_mutex_lock(&hs->lock);
+    hs->status.is_refused = r == CLIENT_E_REFUSED || r == CLIENT_E_UNTRUSTED;
+    (void)pthread_mutex_unlock(&hs->lock);
+    return r;
 }
 
 /* Tries each of the hub's addresses: through the proxy if there is one, and then without. */

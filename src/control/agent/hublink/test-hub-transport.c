@@ -192,10 +192,17 @@ static void test_udp_passes_again(void **state)
     struct world *w = make_world();
 
     block(w);
+    pass(w, 10 * SEC);
+    assert_true(hub_transport_is_settled(&w->transport, w->now));
     w->view.silent_since = 0;
     w->view.heard_at = w->stream.endpoint;
     w->udp_answers = true;
-    pass(w, 30 * SEC);
+    /* From the first answer on it is not blocked, though it is taken again a moment later only. */
+    for (unsigned i = 0; w->transport.choice.n_answered == 0 && i < 40; i++)
+        pass(w, TRANSPORT_CHOICE_TICK);
+    assert_true(w->transport.choice.by_stream);
+    assert_false(hub_transport_is_settled(&w->transport, w->now));
+    pass(w, 24 * SEC);
     assert_false(w->transport.choice.by_stream);
     assert_int_equal(w->n_changes, 2);
     assert_null(hub_transport_why(&w->transport));
@@ -245,8 +252,27 @@ static void test_which_direction_fails(void **state)
         "the hub hears this node at 203.0.113.5:3333, but nothing that the hub sends by UDP "
         "arrives: a firewall or NAT here drops UDP in, or one at the hub drops it out; packets go "
         "in TLS to 192.0.2.1:8443; let UDP from 192.0.2.1:51820 in");
+    assert_true(hub_transport_is_settled(&w->transport, w->now));
     /* Told once. */
     assert_false(hub_transport_on_heard(&w->transport, &seen_at, &w->stream));
+}
+
+/* By the third time that the hub says so, or where it says nothing, after as long. */
+static void test_when_it_is_settled_that_both_fail(void **state)
+{
+    struct world *w = make_world();
+
+    block(w);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_false(hub_transport_is_settled(&w->transport, w->now));
+        (void)hub_transport_on_heard(&w->transport, NULL, &w->stream);
+    }
+    assert_true(hub_transport_is_settled(&w->transport, w->now));
+
+    w = make_world();
+    block(w);
+    assert_false(hub_transport_is_settled(&w->transport, w->transport.choice.taken_at + 7 * SEC));
+    assert_true(hub_transport_is_settled(&w->transport, w->transport.choice.taken_at + 8 * SEC));
 }
 
 /* A heartbeat is due 12 s after the last line. What the hub sent within that time arrived before
@@ -484,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_udp_passes_again),
         cmocka_unit_test(test_neither),
         cmocka_unit_test(test_which_direction_fails),
+        cmocka_unit_test(test_when_it_is_settled_that_both_fail),
         cmocka_unit_test(test_what_came_before_a_late_line),
         cmocka_unit_test(test_direction_is_forgotten_with_the_first_answer),
         cmocka_unit_test(test_answer_of_a_stranger),

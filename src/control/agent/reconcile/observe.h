@@ -19,6 +19,11 @@
 #include "crypto/x25519.h"
 #include "mesh/config/wg_config.h"
 #include "os/log.h"
+#include "path/loss.h"
+#include "relay/line.h"
+
+struct metrics;
+struct snapshot;
 
 /* ---- peers over time ------------------------------------------------------------------------- */
 
@@ -29,15 +34,28 @@
  */
 #define OBSERVE_SILENCE_MAX (20 * NSEC_PER_SEC)
 
+/** So much later an answer that is due has failed to come, even if one keepalive was lost. */
+#define OBSERVE_DEAF_AFTER (25 * NSEC_PER_SEC)
+
+/** WireGuard renews a session with the first packet that is sent this long after its handshake. */
+#define OBSERVE_RENEW_AFTER (120 * NSEC_PER_SEC)
+
 /** What is known of one peer. */
 struct observation {
     struct x25519_public key;
+    struct loss_track *loss;  /* owns; of what it sends; NULL: too little has come for that */
     struct wg_facts facts;    /* the engine's last word */
     struct endpoint endpoint; /* where its packets go; none: unknown */
     struct endpoint heard;    /* where its last authentic packet came from; none: unknown */
     uint64_t rate;            /* that what is sent to it is kept to, bit/s; 0: none */
     nsec_t handshake_at;      /* time of the last handshake, monotonic; 0: never */
+    nsec_t heard_at;          /* @facts.rx_bytes last changed then, monotonic; 0: not seen */
     nsec_t unanswered_since;  /* what was sent since then has no answer, monotonic; 0: it has */
+    uint64_t unanswered_from; /* facts.tx_bytes before that; to be read beside it alone */
+    nsec_t renew_since;  /* what was sent since then should have renewed the session; 0: nothing
+                            was sent that should */
+    uint64_t renew_from; /* facts.tx_bytes before that; to be read beside it alone */
+    uint16_t keepalive;  /* s, as the engine has it; 0: none */
 };
 
 struct observe {
@@ -45,6 +63,17 @@ struct observe {
     size_t n;
     struct traffic_rates rates; /* that all that is sent is kept to */
     bool shows_dscp;            /* datagrams carry the DSCP of the packets in them */
+    uint64_t socket_drops;      /* the engine's, as of the last look */
+    uint32_t merging_ifindex;   /* where datagrams of one flow arrive, merged or not; 0: unknown */
+    uint32_t merging_percent;   /* of those that could be merged */
+    uint32_t merging_age_s;     /* since the engine has seen that */
+    bool has_line;              /* it relays for others, and it is known what its line carries: */
+    struct relay_line_report line;
+    /* Since the last look it is more or less full, or asks others to go or lets them back. */
+    bool has_new_line;
+    bool has_new_merging; /* at the last look they began to arrive one by one, or no more */
+    bool has_new_loss;    /* at the last look some peer's loss began, ended, or was known or
+                             unknown for the first time */
 };
 
 /** observe_deinit() - release. */
@@ -65,11 +94,39 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
 /** observe_find() - lends; NULL when the engine has no such peer. */
 const struct observation *observe_find(const struct observe *o, const struct x25519_public *key);
 
+/** observation_loss() - what is lost of what it sends; unknown where the engine does not count it,
+ * or too little has come. NULL: unknown. */
+struct loss_rate observation_loss(const struct observation *ob, nsec_t now);
+
+/** observe_arrives_apart() - do datagrams arrive one by one that could arrive merged, as far as the
+ * engine has seen? */
+bool observe_arrives_apart(const struct observe *o);
+
+/** observe_add_metrics() - samples of what has come from each node of @s, and what has not. */
+void observe_add_metrics(const struct observe *o, const struct snapshot *s, struct metrics *m);
+
 /** observation_has_session() - may its last handshake still carry packets? NULL: no. */
 bool observation_has_session(const struct observation *ob, nsec_t now);
 
 /** observation_is_silent() - has it not answered for OBSERVE_SILENCE_MAX? */
 bool observation_is_silent(const struct observation *ob, nsec_t now);
+
+/**
+ * observation_deaf_since() - since when has it not answered what WireGuard answers?
+ * @least:	that long at least; else it is not said yet
+ *
+ * That is data, or a handshake. A keepalive is never answered, so a peer that gets nothing else may
+ * well be silent.
+ *
+ * Return: monotonic; 0: it has answered, or nothing of that kind was sent.
+ */
+nsec_t observation_deaf_since(const struct observation *ob, nsec_t least, nsec_t now);
+
+/**
+ * observation_renewal_due() - for how long has traffic gone on in a session that it should have
+ * renewed, ns; 0: none has
+ */
+nsec_t observation_renewal_due(const struct observation *ob, nsec_t now);
 
 /** observation_age_seconds() - age of the last handshake, s; -1: there was none, or @ob is NULL. */
 int64_t observation_age_seconds(const struct observation *ob, nsec_t now);

@@ -34,6 +34,7 @@ void response_deinit(struct response *rs)
 {
     json_decref(rs->body);
     free(rs->text);
+    free(rs->cookie);
     *rs = (struct response){0};
 }
 
@@ -193,6 +194,12 @@ static bool admits_caller(const struct route *row, const struct request *rq, str
 {
     const struct caller *caller = &rq->caller;
 
+    if (caller->session != 0 && !row->is_for_page && strcmp(row->method, "GET") != 0) {
+        response_refuse(rs, 403,
+            "%s %s is not for the page: ask with an admin token, or on the hub", row->method,
+            row->path);
+        return false;
+    }
     if (caller->role < row->role) {
         response_refuse(rs, 403, "%s %s needs an admin token of role \"%s\"; %s has role \"%s\"",
             row->method, row->path, role_names[row->role], caller->name, role_names[caller->role]);
@@ -218,6 +225,9 @@ bool route_admits(const struct route *row, const struct request *rq, struct resp
     }
     if (rq->access == API_ACCESS_PUBLIC && (row->access & API_ACCESS_ADMIN))
         refuse_stranger(rs, row, &rq->caller);
+    else if (rq->access == API_ACCESS_METRICS)
+        response_refuse(rs, 404, "%s %s is not here: GET /metrics is all that this address answers",
+            row->method, row->path);
     else if (row->access & API_ACCESS_OVERLAY)
         response_refuse(
             rs, 403, "%s %s is for members, at the hub's overlay address", row->method, row->path);
@@ -238,31 +248,51 @@ int route_check(const struct route *table, struct err *e)
 
 /* ---- a program, or a web page? -------------------------------------------------------------- */
 
-/* Is @host the address @own: as "ADDRESS", "ADDRESS:PORT", "[ADDRESS]" or "[ADDRESS]:PORT"? */
-static bool names_address(const char *host, const struct ip_addr *own)
+/* Is @host an address: "ADDRESS", "ADDRESS:PORT", "[ADDRESS]" or "[ADDRESS]:PORT"? Sets @ret. */
+static bool is_address(const char *host, struct ip_addr *ret)
 {
     struct endpoint ep = {.port = 0};
-    struct ip_addr address;
     size_t len = strnlen(host, ENDPOINT_TEXT_MAX);
     char inner[ENDPOINT_TEXT_MAX];
 
     if (len >= ENDPOINT_TEXT_MAX)
         return false;
-    if (endpoint_parse(&ep, host, NULL) == 0)
-        return ip_addr_equal(&ep.addr, own);
-    if (ip_addr_parse(&address, host, NULL) == 0)
-        return ip_addr_equal(&address, own);
+    if (endpoint_parse(&ep, host, NULL) == 0) {
+        *ret = ep.addr;
+        return true;
+    }
+    if (ip_addr_parse(ret, host, NULL) == 0)
+        return true;
     if (len < 2 || host[0] != '[' || host[len - 1] != ']')
         return false;
     (void)snprintf(inner, sizeof(inner), "%.*s", (int)len - 2, host + 1);
-    return ip_addr_parse(&address, inner, NULL) == 0 && ip_addr_equal(&address, own);
+    return ip_addr_parse(ret, inner, NULL) == 0;
+}
+
+static bool names_address(const char *host, const struct ip_addr *own)
+{
+    struct ip_addr address;
+
+    return is_address(host, &address) && ip_addr_equal(&address, own);
+}
+
+/* Is @host, with or without a port, a name that nobody can have in the world's DNS? */
+static bool is_private_name(const char *host)
+{
+    static const char zone[] = ".weft";
+    size_t len = strcspn(host, ":");
+
+    if (!memchr(host, '.', len))
+        return len > 0 && host[0] != '[';
+    return len >= sizeof(zone) && strncmp(host + len - (sizeof(zone) - 1), zone, strlen(zone)) == 0;
 }
 
 int origin_check(const struct origin *o, struct err *e)
 {
     char text[IP_ADDR_TEXT_MAX];
+    struct ip_addr address;
 
-    if (o->access == API_ACCESS_PUBLIC)
+    if (o->access == API_ACCESS_PUBLIC || o->is_page)
         return 0;
     if (o->origin)
         return err_set(e, -EPERM,
@@ -271,6 +301,12 @@ int origin_check(const struct origin *o, struct err *e)
     if (o->access == API_ACCESS_OVERLAY && o->host && !names_address(o->host, &o->own))
         return err_set(e, -EPERM, "\"Host: %.80s\" is not this hub's overlay address, %s", o->host,
             ip_addr_format(&o->own, text));
+    if (o->access == API_ACCESS_METRICS && o->host && !is_address(o->host, &address) &&
+        !is_private_name(o->host))
+        return err_set(e, -EPERM,
+            "\"Host: %.80s\" is a name that anybody may have: figures are asked for by an address, "
+            "by a name without a dot, or by a node's name in .weft",
+            o->host);
     /* A name of one label, as "localhost" is, may be any machine's own. */
     if (o->is_unix && o->host && (o->host[0] == '\0' || strpbrk(o->host, ".:[]")))
         return err_set(e, -EPERM,

@@ -47,6 +47,7 @@ struct caller {
     enum caller_verdict verdict;
     char name[CALLER_NAME_MAX + 1]; /* "admin:ci", "uid:0"; as the audit log has it */
     int32_t pid;                    /* of a process on this machine; 0: not known */
+    uint64_t session;               /* of the page that it asks through; 0: through none */
     char network[NAME_MAX_LEN + 1]; /* the only one that it may see and change; "": all */
 };
 
@@ -61,6 +62,7 @@ enum api_access {
     API_ACCESS_PUBLIC = 1,  /* anybody, over TLS */
     API_ACCESS_OVERLAY = 2, /* a member, over the network's interface */
     API_ACCESS_ADMIN = 4,   /* root's unix socket, or TLS with the admin token */
+    API_ACCESS_METRICS = 8, /* anybody who reaches the address for figures, over plain HTTP */
 };
 
 /** Most variable parts of a path. */
@@ -79,8 +81,10 @@ struct request {
     const char *method;                                 /* "GET" */
     const char *path;                                   /* decoded, without a query */
     const char *authorization;                          /* that header; NULL: none was sent */
-    struct caller caller;                               /* as administrator; see there */
-    const void *query;                                  /* for request_query(); NULL: it has none */
+    const char *last_event;                             /* Last-Event-ID; NULL: none was sent */
+    bool is_from_page;    /* the hub's own page asks, by what the browser says of it */
+    struct caller caller; /* as administrator; see there */
+    const void *query;    /* for request_query(); NULL: it has none */
     const char *(*query_value)(const void *query, const char *name);
     const void *bytes;  /* the body as sent; NULL: none was */
     size_t n_bytes;     /* of that */
@@ -95,6 +99,7 @@ struct response {
     char *text;                /* owns; what to send instead of a body */
     const char *type;          /* of @text, as in Content-Type; a constant */
     const char *policy;        /* Content-Security-Policy, of a page for browsers; a constant */
+    char *cookie;              /* owns; Set-Cookie, with a body or a text; NULL: none */
     bool is_asked_who;         /* with 401: a browser asks its user for a name and a password */
     struct stream *stream;     /* pins; lines without an end instead of a body (stream.h) */
     struct upgrade *upgrade;   /* pins; bytes both ways instead of an answer (server.h) */
@@ -140,7 +145,8 @@ struct route {
     const char *help;       /* one clause */
     enum role role;         /* the least that may call it as administrator */
     enum route_scope scope; /* see there */
-    bool is_page;           /* people open it in a browser */
+    bool is_page;           /* people open it in a browser, which asks them who they are */
+    bool is_for_page;       /* the hub's page may make this call, though it changes something */
 };
 
 /** The last row of a table. */
@@ -163,8 +169,8 @@ const struct route *route_find(const struct route *table, const char *method, co
  *		    and network
  * @rq:	its access, caller and parameters are looked at
  * @rs:	when not: 401 without a valid admin token; 403 for another access, too low a role or
- *		another network; 429 after too many failures. Each has a sentence that says what
- *		is needed
+ *		another network; 404 where only figures are; 429 after too many failures. Each has a
+ *		sentence that says what is needed
  *
  * Return: false when @rs has the answer already.
  */
@@ -194,14 +200,17 @@ struct origin {
     const char *origin;
     enum api_access access;
     bool is_unix;       /* it came through a unix socket */
+    bool is_page;       /* the daemon's own page asks, with a session */
     struct ip_addr own; /* API_ACCESS_OVERLAY: the address that the listener is bound to */
 };
 
 /**
  * origin_check() - is the request one for this listener?
  *
- * The public API takes any: what counts there is a secret in the request. On the overlay "Host" is
- * the listener's own address, with or without a port; on a unix socket a name without a dot.
+ * The public API takes any: what counts there is a secret in the request; and so does a session of
+ * the daemon's own page. On the overlay "Host" is
+ * the listener's own address, with or without a port; on a unix socket a name without a dot; where
+ * figures are any address, a name without a dot, or one in .weft, which no stranger can own.
  *
  * Return: 0; or -EPERM with words.
  */

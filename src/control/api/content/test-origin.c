@@ -11,7 +11,7 @@
 
 #define LONG "very-long-very-long-very-long-very-long-very-long-very-long-very-long-very-long"
 
-enum where { PUBLIC, V4, V6, UNIX, REMOTE };
+enum where { PUBLIC, V4, V6, UNIX, REMOTE, FIGURES, PAGE };
 
 static const struct {
     enum where where;
@@ -22,6 +22,7 @@ static const struct {
     {PUBLIC, "anything.example", "http://evil.example", true},
     {REMOTE, "hub.example:8443", NULL, true},
     {REMOTE, "hub.example:8443", "http://evil.example", false},
+    {PAGE, "hub.example:8443", "https://hub.example:8443", true},
     {V4, "10.42.0.1:8443", NULL, true},
     {V4, "10.42.0.1", NULL, true},
     {V4, NULL, NULL, true},
@@ -48,6 +49,23 @@ static const struct {
     {UNIX, "127.0.0.1:80", NULL, false},
     {UNIX, "[::1]", NULL, false},
     {UNIX, "", NULL, false},
+    {FIGURES, "10.42.0.1:9586", NULL, true},
+    {FIGURES, "192.0.2.1", NULL, true},
+    {FIGURES, "[fd00::1]:9586", NULL, true},
+    {FIGURES, "[fd00::1]", NULL, true},
+    {FIGURES, NULL, NULL, true},
+    {FIGURES, "gpu-1:9586", NULL, true},
+    {FIGURES, "localhost", NULL, true},
+    {FIGURES, "gpu-1.default.weft:9586", NULL, true},
+    {FIGURES, "gpu-1.weft", NULL, true},
+    {FIGURES, "10.42.0.1:9586", "http://evil.example", false},
+    {FIGURES, "evil.example:9586", NULL, false},
+    {FIGURES, "evil.weft.example", NULL, false},
+    {FIGURES, "notweft.example", NULL, false},
+    {FIGURES, ".weft", NULL, false},
+    {FIGURES, "[evil", NULL, false},
+    {FIGURES, ":9586", NULL, false},
+    {FIGURES, "", NULL, false},
 };
 
 static void test_rows(void **state)
@@ -59,11 +77,14 @@ static void test_rows(void **state)
             [V4] = API_ACCESS_OVERLAY,
             [V6] = API_ACCESS_OVERLAY,
             [UNIX] = API_ACCESS_ADMIN,
-            [REMOTE] = API_ACCESS_ADMIN};
+            [REMOTE] = API_ACCESS_ADMIN,
+            [PAGE] = API_ACCESS_ADMIN,
+            [FIGURES] = API_ACCESS_METRICS};
         struct origin o = {.host = rows[i].host,
             .origin = rows[i].origin,
             .access = accesses[rows[i].where],
-            .is_unix = rows[i].where == UNIX};
+            .is_unix = rows[i].where == UNIX,
+            .is_page = rows[i].where == PAGE};
         struct err e = ERR_NULL;
         int r;
 

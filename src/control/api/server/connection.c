@@ -20,6 +20,7 @@
 #include "api/server/stream.h"
 #include "api/server/tls_front.h"
 #include "base/secret.h"
+#include "net/socket/tcp.h"
 #include "os/clock.h"
 
 /* ---- the early end of a connection, of one that takes too long above all --------------------- */
@@ -211,6 +212,13 @@ static void check_stream(struct stream *st)
         server__cut(c);
 }
 
+static bool is_answered(struct stream *st, nsec_t within)
+{
+    const struct server__connection *c = st->server_ctx;
+
+    return tcp_is_answered(c->fd, within);
+}
+
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 /* The answer is @st; NULL: no memory. */
@@ -227,7 +235,8 @@ static struct MHD_Response *make_stream(struct server__connection *c, struct str
     st->server_ctx = c;
     st->wake = wake_stream;
     st->check = check_stream;
-    (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
+    st->is_answered = is_answered;
+    (void)MHD_add_response_header(r, "Content-Type", st->type);
     /* Only members are thousands, and what they are told of one another is no secret among them.
      * Where there is a secret, the length of packed text can betray it. */
     if ((c->access == API_ACCESS_OVERLAY &&
@@ -308,7 +317,11 @@ static struct MHD_Response *make_text(struct response *rs)
         (void)MHD_add_response_header(r, "Content-Security-Policy", rs->policy);
         (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
         (void)MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+        (void)MHD_add_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
+        (void)MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
     }
+    if (r && rs->cookie)
+        (void)MHD_add_response_header(r, "Set-Cookie", rs->cookie);
     if (r && rs->is_asked_who)
         (void)MHD_add_response_header(
             r, "WWW-Authenticate", "Basic realm=\"weft: an admin token is the password\"");
@@ -473,6 +486,7 @@ void server__connection_free(struct server__connection *c)
     if (c->stream) {
         c->stream->wake = NULL;
         c->stream->check = NULL;
+        c->stream->is_answered = NULL;
         c->stream->on_closed(c->stream);
     }
     if (c->body)
@@ -505,7 +519,8 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         free(c);
         return false;
     }
-    if (l->access == API_ACCESS_PUBLIC && tls_front_wrap(s->front, fd, &fd) < 0) {
+    if ((l->access == API_ACCESS_PUBLIC || (l->access == API_ACCESS_METRICS && s->front)) &&
+        tls_front_wrap(s->front, fd, &fd) < 0) {
         s->counts.refused++;
         admission_leave(&l->admission, &from->addr);
         free(c);

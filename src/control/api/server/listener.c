@@ -21,21 +21,27 @@
 #define BACKLOG 512
 
 /* Most connections at once, and of them from one address. A member needs two: its watch, and one
- * for reports. */
+ * for reports. Who reads figures needs one, and there are few who do. */
 static const unsigned connections_max[][2] = {
     [API_ACCESS_PUBLIC] = {512, 64},
     [API_ACCESS_OVERLAY] = {65536, 8},
     [API_ACCESS_ADMIN] = {64, 64},
+    [API_ACCESS_METRICS] = {16, 4},
 };
 
 /*
  * The pace at which connections begin: the time for each of them, and how many may begin at once
  * after a quiet while. A TLS handshake with a request costs the TLS thread 0.65 ms (make bench
- * PARTS=scale), so strangers get at most a quarter of a core's time.
+ * PARTS=scale), so strangers get at most a quarter of a core's time. The figures of a node with a
+ * thousand peers take some milliseconds.
  */
-#define PACE_PUBLIC_EACH  (2500 * NSEC_PER_USEC)
-#define PACE_MEMBERS_EACH (NSEC_PER_MSEC / 5)
-#define PACE_BURST        25
+static const nsec_t pace_each[] = {
+    [API_ACCESS_PUBLIC] = 2500 * NSEC_PER_USEC,
+    [API_ACCESS_OVERLAY] = NSEC_PER_MSEC / 5,
+    [API_ACCESS_ADMIN] = NSEC_PER_MSEC / 5,
+    [API_ACCESS_METRICS] = 50 * NSEC_PER_MSEC,
+};
+#define PACE_BURST 25
 
 /* Most connections that are accepted and wait for their turn: see admission.h. */
 #define WAITING_MAX 512
@@ -101,7 +107,7 @@ static void on_turn(uv_timer_t *timer);
 /* Begins waiting connections as far as the pace allows, and sets the time for the rest. */
 static void begin_waiting(struct server_listener *l, nsec_t now)
 {
-    nsec_t each = l->access == API_ACCESS_PUBLIC ? PACE_PUBLIC_EACH : PACE_MEMBERS_EACH;
+    nsec_t each = pace_each[l->access];
     struct waiting_connection c;
 
     for (int i = 0; i < TAKE_AT_ONCE && !rate_is_spent(&l->pace, now, (PACE_BURST - 1) * each);
@@ -214,25 +220,40 @@ static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interfac
     return tcp_listener_open(ret_fd, at, interface, true, e);
 }
 
+/* The same, at any interface. A machine without IPv6 cannot open a socket for both families. */
+static int open_anywhere(int *ret_fd, const struct endpoint *at, uint16_t *ret_port, struct err *e)
+{
+    struct endpoint any4 = {.addr = ip_addr_v4((const uint8_t[4]){0}), .port = at->port};
+    struct endpoint bound;
+    int r = open_tcp(ret_fd, at, NULL, e);
+
+    if (r == -EAFNOSUPPORT && ip_addr_is_none(&at->addr))
+        r = open_tcp(ret_fd, &any4, NULL, e);
+    if (r == -EAFNOSUPPORT)
+        return err_set(e, r, "this machine has no IPv6");
+    if (r == 0 && ret_port && sockaddr_local(*ret_fd, &bound) == 0)
+        *ret_port = bound.port;
+    return r;
+}
+
 int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e)
 {
-    struct endpoint any4 = {.addr = ip_addr_v4((const uint8_t[4]){0}), .port = at->port};
     struct server_listener *l = NULL;
-    struct endpoint bound;
     int fd = -1;
-    int r = open_tcp(&fd, at, NULL, e);
+    int r = open_anywhere(&fd, at, ret_port, e);
 
-    /* A machine without IPv6 cannot open a socket for both families. */
-    if (r == -EAFNOSUPPORT && ip_addr_is_none(&at->addr))
-        r = open_tcp(&fd, &any4, NULL, e);
-    if (r == -EAFNOSUPPORT)
-        return err_set(e, r, "this machine has no IPv6");
-    if (r != 0)
-        return r;
-    if (ret_port && sockaddr_local(fd, &bound) == 0)
-        *ret_port = bound.port;
-    return listener_new(&l, s, fd, API_ACCESS_PUBLIC, NULL, e);
+    return r == 0 ? listener_new(&l, s, fd, API_ACCESS_PUBLIC, NULL, e) : r;
+}
+
+int server_listen_metrics(
+    struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e)
+{
+    struct server_listener *l = NULL;
+    int fd = -1;
+    int r = open_anywhere(&fd, at, ret_port, e);
+
+    return r == 0 ? listener_new(&l, s, fd, API_ACCESS_METRICS, NULL, e) : r;
 }
 
 int server_listen_overlay(struct server *s, const struct endpoint *at, const char *interface,

@@ -78,11 +78,32 @@ static const char *token_of(const struct request *rq, char buf[static BASIC_MAX]
     return colon ? colon + 1 : buf + len;
 }
 
+/*
+ * Does the daemon's own page ask? A browser says whose page asks in Sec-Fetch-Site, and in Origin
+ * (RFC 6454) always if something is to change. It sends a cookie along with what another site's
+ * page asks only where SameSite is not heeded, and what that page asks is not taken.
+ */
+static bool is_from_page(const struct server__connection *c, const char *method)
+{
+    static const char scheme[] = "https://";
+    const char *site = header_of(c, "Sec-Fetch-Site");
+    const char *origin = header_of(c, "Origin");
+    const char *host = header_of(c, "Host");
+
+    if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
+        return false;
+    if (!origin)
+        return strcmp(method, "GET") == 0;
+    return host && strncmp(origin, scheme, strlen(scheme)) == 0 &&
+           strcmp(origin + strlen(scheme), host) == 0;
+}
+
 /* Who asks? A request at the public API with a valid admin token is an administrator's. */
 static void find_caller(const struct server__connection *c, struct request *rq)
 {
     char buf[BASIC_MAX];
     const struct server_config *config = &c->s->config;
+    const char *cookie = header_of(c, "Cookie");
     struct caller *caller = &rq->caller;
     const char *token;
 
@@ -97,6 +118,9 @@ static void find_caller(const struct server__connection *c, struct request *rq)
     token = token_of(rq, buf);
     if (token[0])
         caller->verdict = config->identify(config->ctx, token, &rq->from, rq->now, caller);
+    else if (cookie && config->identify_page && rq->is_from_page && !rq->authorization &&
+             config->identify_page(config->ctx, cookie, rq->now, caller))
+        caller->verdict = CALLER_KNOWN;
     secret_wipe(buf, sizeof(buf));
     if (caller->verdict == CALLER_KNOWN)
         rq->access = API_ACCESS_ADMIN;
@@ -110,6 +134,7 @@ static bool is_meant(
         .origin = header_of(c, "Origin"),
         .access = rq->access,
         .is_unix = endpoint_is_none(&c->from),
+        .is_page = rq->caller.session != 0,
         .own = c->listener->own};
     struct err e = ERR_NULL;
 
@@ -161,6 +186,8 @@ static void handle(
     rq.query = c->http.mhd;
     rq.query_value = query_value;
     rq.authorization = header_of(c, "Authorization");
+    rq.last_event = header_of(c, "Last-Event-ID");
+    rq.is_from_page = c->access == API_ACCESS_PUBLIC && is_from_page(c, method);
     find_caller(c, &rq);
     if (config->begin)
         config->begin(config->ctx, &rq);

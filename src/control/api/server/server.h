@@ -36,6 +36,13 @@ struct server_config {
     enum caller_verdict (*identify)(
         void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
 
+    /*
+     * Whose session does the header Cookie hold? Asked where there is no admin token, and only if
+     * the daemon's own page asks; if it is true, the request is an administrator's. NULL: there are
+     * no sessions.
+     */
+    bool (*identify_page)(void *ctx, const char *cookie, nsec_t now, struct caller *ret);
+
     /* May it be called now? Asked once a row admits the caller; when not, @rs has the answer. NULL:
      * always. */
     bool (*admits)(
@@ -80,6 +87,16 @@ struct server *server_free(struct server *s);
  * Return: 0 or negative errno with words.
  */
 int server_listen_tls(
+    struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
+
+/**
+ * server_listen_metrics() - the calls for API_ACCESS_METRICS, over plain HTTP or, with an identity,
+ * in TLS, to anybody who reaches @at: 16 connections at once, 4 of them from one address
+ * @at, @ret_port:	as above
+ *
+ * Return: 0 or negative errno with words; -EADDRNOTAVAIL: this machine does not have the address.
+ */
+int server_listen_metrics(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
 
 /**

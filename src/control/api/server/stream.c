@@ -168,8 +168,10 @@ bool line_accepts_packed(const char *accept_encoding)
 void stream_init(struct stream *s, void (*on_drained)(struct stream *, nsec_t now),
     void (*on_closed)(struct stream *))
 {
-    *s = (struct stream){
-        .on_drained = on_drained, .on_closed = on_closed, .checksum = LINE_CHECKSUM_NONE};
+    *s = (struct stream){.type = "application/x-ndjson",
+        .on_drained = on_drained,
+        .on_closed = on_closed,
+        .checksum = LINE_CHECKSUM_NONE};
 }
 
 static struct line **slot(struct stream *s, size_t i)
@@ -315,6 +317,11 @@ void stream_check(struct stream *s)
 {
     if (s->check)
         s->check(s);
+}
+
+bool stream_is_answered(struct stream *s, nsec_t within)
+{
+    return !s->is_answered || s->is_answered(s, within);
 }
 
 /* The first line is out. */

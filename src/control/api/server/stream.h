@@ -110,6 +110,7 @@ enum stream_packing {
 
 /** An answer that goes on. */
 struct stream {
+    const char *type;            /* as in Content-Type; a constant; at first lines of JSON */
     struct line **queue;         /* owns the array and a reference each; a ring */
     size_t cap;                  /* of the array, a power of two; 0 at first */
     size_t first;                /* index of the line that is being sent */
@@ -128,7 +129,9 @@ struct stream {
     void (*on_closed)(struct stream *); /* the connection is gone; may free the stream */
     void (*wake)(struct stream *);      /* the server's: there is something to take */
     void (*check)(struct stream *);     /* the server's: stream_check() */
-    void *server_ctx;                   /* the server's, pinned */
+    /* The server's: stream_is_answered() */
+    bool (*is_answered)(struct stream *, nsec_t within);
+    void *server_ctx; /* the server's, pinned */
 };
 
 /** stream_init() - empty; the two callbacks may not be NULL. */
@@ -170,6 +173,10 @@ void stream_abort(struct stream *s);
 /** stream_check() - close the connection soon if the other end has closed it: one that is silent is
  * looked at by nobody. */
 void stream_check(struct stream *s);
+
+/** stream_is_answered() - has the other end's machine acknowledged all that was sent, or something
+ * of it @within that time? True as well where nobody can tell. */
+bool stream_is_answered(struct stream *s, nsec_t within);
 
 /** The least room that stream_take() may be given. */
 #define STREAM_TAKE_MIN LINE_PACKED_END

@@ -197,13 +197,13 @@ static bool audit_subject_has_entry(
     return false;
 }
 
-/* What the entry says of it. @new_revision: what the commit becomes. */
+/* What the entry says of it. @new_revision: what the commit becomes. @change: as struct audit. */
 static void audit_subject_fill(const struct audit_subject *s, const struct store_op *op,
-    uint64_t new_revision, struct audit_record *record)
+    uint64_t new_revision, const char *change, struct audit_record *record)
 {
     const char *prefix = s->prefix;
     bool is_put = op->kind == STORE_OP_PUT;
-    const char *word = s->revision == 0 ? "create" : "change";
+    const char *word = s->revision == 0 ? "create" : change ? change : "change";
 
     (void)snprintf(record->operation, sizeof(record->operation), "%s", is_put ? word : "remove");
     if (s->is_admin)
@@ -606,7 +606,7 @@ static void describe(
             memcpy(s.network, token.network, sizeof(s.network));
         record = add_entry(a, a->each ? &a->each[i] : &a->by, en);
         if (record)
-            audit_subject_fill(&s, &ops[i], next_number(a), record);
+            audit_subject_fill(&s, &ops[i], next_number(a), a->change, record);
     }
 }
 

@@ -116,6 +116,8 @@ struct audit {
     struct audit_by by;              /* who causes what is committed now */
     const struct audit_by *each;     /* borrowed: who causes which operation of the
                                         next commit; NULL: @by causes all */
+    const char *change;              /* borrowed: what the next commit's changes are called,
+                                        where that is more than "change"; NULL: it is not */
     uint64_t last;                   /* number of the newest entries */
     const char *hub;                 /* pins: see audit_share(); NULL: no other hub */
     uint64_t salt;                   /* of the IDs, random; 0: no other hub has the

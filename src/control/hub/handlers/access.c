@@ -60,7 +60,10 @@ bool access_admits(
     void *ctx, const struct route *row, const struct request *rq, struct response *rs)
 {
     static const char prefix[] = "admin:";
-    const char *name = rq->caller.name;
+    static const char page[] = "page:";
+    /* A session of the page has the pace of the token that its login was made with. */
+    const char *name =
+        rq->caller.session != 0 ? rq->caller.name + sizeof(page) - 1 : rq->caller.name;
     struct handlers *h = ctx;
     struct admin_token *t;
 
@@ -124,10 +127,12 @@ void access_end(
     char operation[AUDIT_OPERATION_MAX + 1];
     bool is_for_admins =
         row && row->access & API_ACCESS_ADMIN && !(row->access & API_ACCESS_PUBLIC);
+    bool is_entrance =
+        row && (strcmp(row->path, "/v1/enrol") == 0 || strcmp(row->path, "/v1/web/login") == 0);
 
     /* The audit log tells of calls for administrators that were made without a valid token or with
-     * too small a role, and of machines that were not let in. */
-    if ((row && strcmp(row->path, "/v1/enrol") == 0 && rs->status >= 401) ||
+     * too small a role, and of machines, and browsers, that were not let in. */
+    if ((is_entrance && rs->status >= 401) ||
         (is_for_admins && (rs->status == 401 || rs->status == 403 || rs->status == 429))) {
         (void)snprintf(operation, sizeof(operation), "%s %s", row->method, row->path);
         access_refused(h, rq, operation, rs);

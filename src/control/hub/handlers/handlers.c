@@ -56,6 +56,21 @@ const struct model_node *handlers_find_member(
     return node;
 }
 
+size_t handlers_hold(const struct model_network *net, struct store_op *op,
+    char key[static RECORD_KEY_MAX], char **value)
+{
+    *value = NULL;
+    /* A damaged record of the cursor stays as it is, for a person to see. */
+    if (net->ipam.forgot)
+        return 0;
+    *value = record_ipam_encode(net->ipam.next, net->ipam.high);
+    *op = (struct store_op){.kind = *value ? STORE_OP_PUT : STORE_OP_CHECK,
+        .key = record_key(key, RECORD_IPAM, net->spec.meta.name, ""),
+        .value = *value,
+        .expect = net->ipam_revision};
+    return 1;
+}
+
 void handlers_refuse(struct response *rs, int r, const struct err *e, const int statuses[])
 {
     if (r > 0)

@@ -7,12 +7,14 @@
  *
  *     handlers_public.c   machines that are no members yet, over TLS
  *     handlers_member.c   members, over their network's interface
+ *     drain.c             members, about their health checks
  *     handlers_jobs.c     members, about where the processes of a job meet
  *     handlers_admin.c    administrators: networks, join tokens, nodes
  *     handlers_access.c   administrators: who may administer or join, and who did what
  *     handlers_move.c     administrators: where the hub will be
  *     handlers_traffic.c  administrators: what the edges have moved; all on a page for a browser
  *     objects.c           administrators: objects, read and written
+ *     handlers_web.c      browsers: the page, who is at it, and what it is told
  *
  * Theory of operation. A handler that only reads reads the model, and answers at once. One that
  * writes checks by the model, hands a commit to the store, and answers when it is on the disk
@@ -29,11 +31,16 @@
 
 #include "api/content/route.h"
 #include "base/secret.h"
+#include "hub/record/record.h"
 
 struct audit_before;
 struct model_network;
+struct live;
 struct model_node;
+struct store_op;
 struct token_secret;
+struct web_access;
+struct web_grant;
 
 /** Longest path of a file in the hub's state directory, with the terminating zero. */
 #define HANDLERS_PATH_MAX 512
@@ -55,6 +62,8 @@ struct handlers {
     const struct owners *owners;
     struct public_addresses *public_addresses;
     struct streams *streams;
+    struct web_access *web; /* who is at the page; NULL: it is off */
+    struct live *live;      /* NULL: likewise */
     struct jobs *jobs;
     struct traffic_book *traffic;
     const struct spending *spending;
@@ -79,12 +88,15 @@ typedef void handler_fn(void *ctx, const struct request *rq, struct response *rs
 handler_fn handlers_health, handlers_enrol, handlers_leave_public, handlers_stream;
 
 /* handlers_member.c */
-handler_fn handlers_watch, handlers_edges, handlers_events, handlers_report, handlers_heard,
-    handlers_leave, handlers_wg;
+handler_fn handlers_watch, handlers_edges, handlers_events, handlers_findings, handlers_nat,
+    handlers_report, handlers_heard, handlers_leave, handlers_wg;
+
+/* drain.c */
+handler_fn handlers_drain;
 
 /* handlers_jobs.c */
 handler_fn handlers_jobs_join, handlers_jobs_list, handlers_network_jobs, handlers_jobs_get,
-    handlers_jobs_nccl, handlers_jobs_presence, handlers_jobs_end;
+    handlers_jobs_nccl, handlers_jobs_presence, handlers_jobs_samples, handlers_jobs_end;
 
 /* handlers_move.c */
 handler_fn handlers_move_get, handlers_move_put;
@@ -92,7 +104,7 @@ handler_fn handlers_move_get, handlers_move_put;
 /* handlers_admin.c */
 handler_fn handlers_networks_list, handlers_networks_add, handlers_networks_remove,
     handlers_tokens_add, handlers_nodes_list, handlers_nodes_add, handlers_nodes_remove,
-    handlers_snapshot, handlers_metrics;
+    handlers_snapshot, handlers_metrics, handlers_targets;
 
 /* handlers_access.c */
 handler_fn handlers_admins_list, handlers_admins_add, handlers_admins_remove,
@@ -101,6 +113,10 @@ handler_fn handlers_admins_list, handlers_admins_add, handlers_admins_remove,
 
 /* handlers_traffic.c */
 handler_fn handlers_traffic, handlers_page;
+
+/* handlers_web.c */
+handler_fn handlers_web_index, handlers_web_file, handlers_web_login, handlers_web_offer,
+    handlers_web_session, handlers_web_logout, handlers_live;
 
 /* objects.c */
 handler_fn handlers_objects_list, handlers_objects_get, handlers_objects_put,
@@ -139,6 +155,18 @@ const struct model_node *handlers_find_machine(const struct request *rq, struct 
  */
 const struct model_node *handlers_find_member(
     struct handlers *h, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_hold() - have a commit be made after all others that do so in the network, not beside
+ * them
+ * @op:		to be a part of it: the record of the network's address cursor, unchanged, at the
+ *		revision that it has now. Each enrolment changes that record
+ * @value:	for the caller to free()
+ *
+ * Return: how many operations that is, 0 or 1.
+ */
+size_t handlers_hold(const struct model_network *net, struct store_op *op,
+    char key[static RECORD_KEY_MAX], char **value);
 
 /** handlers_node() - the node with its status, a new reference; NULL: no memory. */
 json_t *handlers_node(const struct model_node *node);
@@ -181,6 +209,9 @@ extern const struct route routes[];
 enum caller_verdict access_identify(
     void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
 
+/** access_identify_page() - whose session of the page does the header Cookie hold? */
+bool access_identify_page(void *ctx, const char *cookie, nsec_t now, struct caller *ret);
+
 /** access_begin() - from now on what is committed is this request's doing. */
 void access_begin(void *ctx, const struct request *rq);
 
@@ -205,6 +236,15 @@ void access_by_node(struct handlers *h, const struct request *rq, const struct m
 /** access_by_token() - it came with the secret of a join token, if the hub knows it. */
 void access_by_token(
     struct handlers *h, const struct request *rq, const struct token_secret *secret);
+
+/* ---- the page ------------------------------------------------------------------------------- */
+
+/** handlers_web_begin() - from now on there is one; both are pinned. */
+void handlers_web_begin(struct handlers *h, struct web_access *web, struct live *live);
+
+/** web_login_url() - a URL with a new login, which is a secret; free(). NULL: no memory. @grant:
+ * its mark is filled in. */
+char *web_login_url(struct handlers *h, struct web_grant *grant, uint32_t ttl_s, nsec_t now);
 
 /* ---- a node is removed, with what is known about it ------------------------------------------ */
 

@@ -7,6 +7,7 @@
 #include "api/server/tls_front.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "health/node.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
@@ -244,12 +245,18 @@ static void add_endpoint(const struct model_node *node, const struct endpoint *s
     json_object_set_new(json, "inTls", json_boolean(is_by_stream));
 }
 
+/* Did its agent say lately how much its cores do? */
+static bool has_cpu(const struct reported_node *r)
+{
+    return r->has_cpu && !r->is_down && clock_wall_s() - r->reported_at < EDGE_SILENT_AFTER;
+}
+
 static void add_facts(struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
 {
     struct overlay_facts facts = {0};
     bool known = overlay_read_facts(node, now, &facts);
     bool heard = known && facts.handshake_at > 0;
-    bool fresh = heard && presence_has_session(&facts, now);
+    bool is_there = (heard && presence_has_session(&facts, now)) || watch_is_open(node);
     /* Another hub is heard by what it writes into the store. */
     bool is_hub = node->spec.hub && owners_is_alive(h->owners, node->spec.meta.name, now);
     /* Of several hubs one serves the network's jobs. */
@@ -260,12 +267,14 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
             json_boolean(is_hub && strcmp(owner->record.hub, node->spec.meta.name) == 0));
     (void)json_object_update_new(json,
         json_pack("{s:I, s:b, s:o*, s:o*}", "alarms", (json_int_t)node->reported->counts.alarms,
-            "reachable", is_hub || fresh || watch_is_open(node), "copies",
+            "reachable", is_hub || (is_there && !node->reported->is_down), "copies",
             copies_are_there(&node->reported->copies)
                 ? copies_encode(&node->reported->copies, clock_wall_s())
                 : NULL,
             "handshakeAgeSeconds",
             heard ? json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)) : NULL));
+    if (has_cpu(node->reported))
+        json_object_set_new(json, "cpuPercent", json_integer(node->reported->cpu_percent));
     if (known) {
         add_endpoint(node, &facts.endpoint, json);
         (void)json_object_update_new(
@@ -296,6 +305,33 @@ void handlers_nodes_list(void *ctx, const struct request *rq, struct response *r
 
     if (net)
         response_json(rs, 200, handlers_nodes(h, net, rq->now));
+}
+
+/*
+ * As Prometheus' discovery by HTTP takes it (http_sd_config): the nodes whose agents answer it at
+ * their overlay addresses. One whose agent is silent stays, so that Prometheus tells of it.
+ */
+void handlers_targets(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+    json_t *list = net ? json_array() : NULL;
+
+    for (size_t i = 0; list && i < net->nodes.n; i++) {
+        const struct model_node *node = model_node_at(net, i);
+        const struct node *spec = &node->spec;
+        const struct endpoint at = {
+            .addr = spec->address4, .port = node->reported->heard.report.metrics_port};
+        char text[ENDPOINT_TEXT_MAX];
+
+        if (at.port != 0)
+            (void)json_array_append_new(
+                list, json_pack("{s:[s], s:{s:s, s:s, s:s*}}", "targets",
+                          endpoint_format(&at, text), "labels", "node", spec->meta.name, "network",
+                          net->spec.meta.name, "island", spec->island[0] ? spec->island : NULL));
+    }
+    if (net)
+        response_json(rs, 200, list);
 }
 
 static void on_node_added(void *ctx, int r, const struct model_node *node, const struct err *e)

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "health/job_sample.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
 #include "hub/jobs/job.h"
@@ -234,6 +235,45 @@ static void add_budget(json_t *json, const struct spent_list *budgets, const cha
         (void)json_object_set_new(json, "budget", spent_encode_one(s));
 }
 
+/* Puts into the field "drained" of @json that @node is, where it is: those who wait for it know
+ * why.
+ * @node may be NULL. */
+static void add_drained(json_t *json, const struct model_node *node)
+{
+    json_t *list = json_object_get(json, "drained");
+
+    if (!node || !node->spec.drained)
+        return;
+    if (!list) {
+        list = json_array();
+        (void)json_object_set_new(json, "drained", list);
+    }
+    (void)json_array_append_new(
+        list, json_pack("{s:s, s:s}", "node", node->spec.meta.name, "why", node->spec.drained));
+}
+
+/* Those of the nodes that are there. */
+static void add_drained_present(json_t *job, const struct model_network *net)
+{
+    const json_t *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "present"), i, name)
+        add_drained(job, model_find_node(net, json_string_value(name)));
+}
+
+/* Those that have come. */
+static void add_drained_members(
+    json_t *presence, const struct model_network *net, const struct job_members *members)
+{
+    for (size_t i = 0; presence && i < net->nodes.n; i++) {
+        const struct model_node *node = model_node_at(net, i);
+
+        if (node->spec.drained && json_object_get(members->names, node->spec.meta.name))
+            add_drained(presence, node);
+    }
+}
+
 json_t *handlers_jobs(struct handlers *h, const struct model_network *net)
 {
     struct response unused = {0};
@@ -245,8 +285,10 @@ json_t *handlers_jobs(struct handlers *h, const struct model_network *net)
 
     response_deinit(&unused);
     free(text);
-    json_array_foreach(json_object_get(json, "jobs"), i, job)
+    json_array_foreach(json_object_get(json, "jobs"), i, job) {
         add_budget(job, budgets, json_string_value(json_object_get(job, "job")));
+        add_drained_present(job, net);
+    }
     if (budgets->n > 0)
         (void)json_object_set_new(json, "budgets", spent_encode(budgets));
     return json;
@@ -350,14 +392,65 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
         (void)job_members_hear_late(&job->members, node->spec.meta.name, said.run,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
     }
-    if (said.ended)
+    if (said.ended) {
         job_runs_note(job, rq->now);
+        jobs_end_samples(job, node->spec.meta.name);
+    }
     /* Each command of the job asks every few seconds. */
     json = jobs_json(job, true);
-    if (json && members)
+    if (json && members) {
         (void)json_object_set_new(
             json, "presence", job_members_presence(members, node->spec.meta.name, rq->now));
+        add_drained_members(json_object_get(json, "presence"), node->net, members);
+    }
     response_json(rs, 200, json);
+}
+
+/* Whose that address is; only those of members that may be in the run count. */
+static void name_address(char ret[static NAME_MAX_LEN + 1], const struct ip_addr *address,
+    const struct model_network *net, const struct job_members *members)
+{
+    const struct model_node *node = model_find_address(net, address);
+
+    if (node && !node->spec.hub && job_members_may_be(members, node->spec.meta.name))
+        (void)snprintf(ret, NAME_MAX_LEN + 1, "%.*s", NAME_MAX_LEN, node->spec.meta.name);
+}
+
+static void name_all(
+    struct job_sample *s, const struct model_network *net, const struct job_members *members)
+{
+    for (unsigned i = 0; i < s->n_peers; i++)
+        name_address(s->peers[i].node, &s->peers[i].address, net, members);
+    for (unsigned i = 0; i < s->ras.n; i++)
+        if (!ip_addr_is_none(&s->ras.items[i].address))
+            name_address(s->ras.items[i].node, &s->ras.items[i].address, net, members);
+}
+
+void handlers_jobs_samples(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct model_node *node;
+    struct job *job = find_job(ctx, rq, rs, &node);
+    _cleanup_(freep) struct job_sample *s = job ? calloc(1, sizeof(*s)) : NULL;
+    struct err e = ERR_NULL;
+
+    if (!job)
+        return;
+    if (!s) {
+        response_refuse(rs, 500, "no memory for a job's sample");
+        return;
+    }
+    if (job_sample_decode(s, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    if (!job_is_run(job, s->run) || !job_members_may_be(&job->members, node->spec.meta.name)) {
+        response_refuse(rs, 409, "node \"%s\" is in no run \"%s\" of the job \"%s\"",
+            node->spec.meta.name, s->run, rq->params[0]);
+        return;
+    }
+    name_all(s, node->net, &job->members);
+    jobs_take_sample(job, node->spec.meta.name, s, rq->now);
+    response_empty(rs);
 }
 
 static void end(struct reply *l, const struct request *rq, struct response *rs)
@@ -374,6 +467,7 @@ static void end(struct reply *l, const struct request *rq, struct response *rs)
         response_refuse(rs, 404, "network \"%s\" has no job \"%s\"", call->network, call->job);
         return;
     }
+    jobs_end_samples(job, call->member);
     /* The member's command may just have said that it has ended. */
     r = job_runs_await(job, on_job_saved, l, &e);
     if (r != 0) {

@@ -114,11 +114,12 @@ static void answer_page(struct handlers *h, const struct model_network *net, con
         response_fail(rs, &e);
         return;
     }
-    facts = json_pack("{s:s, s:I, s:s, s:o?, s:o?, s:o?, s:{s:o?}, s:o?}", "network",
+    facts = json_pack("{s:s, s:I, s:s, s:o?, s:o?, s:o?, s:o?, s:{s:o?}, s:o?}", "network",
         net->spec.meta.name, "at", (json_int_t)wall, "version", version_text, "nodes",
         handlers_nodes(h, net, now), "edges", edge_view_list(net, wall), "jobs",
-        handlers_jobs(h, net), "events", "events",
-        edge_events_encode(&h->reports->events, net->spec.meta.name), "cost", cost);
+        handlers_jobs(h, net), "findings",
+        findings_encode(health_of(&h->reports->health, net->spec.meta.name), wall), "events",
+        "events", edge_events_encode(&h->reports->events, net->spec.meta.name), "cost", cost);
     if (facts)
         page_format(&out, facts);
     response_text(rs, 200, facts ? str_take(&out, NULL) : NULL, "text/html; charset=utf-8");

@@ -3,6 +3,7 @@
  */
 
 #include "api/server/server.h"
+#include "base/err.h"
 #include "base/metrics.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
@@ -12,6 +13,7 @@
 #include "hub/streams/streams.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
+#include "hub/watch/nat_view.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
 #include "os/clock.h"
@@ -31,16 +33,19 @@ static void add_edges_of(struct metrics *m, const struct model_network *net)
         const struct model_node *node = model_node_at(net, i);
         const struct reported_counts *c = &node->reported->counts;
 
+        n_agents += node_has_agent(&node->spec);
+        n_unapplied += node->reported->was_unapplied;
+        n_silent += node->reported->was_silent || node->reported->is_down;
+        /* What a machine said that is down is old. */
+        if (node->reported->is_down)
+            continue;
         for (unsigned k = 0; k < PATH_KIND_N; k++)
             ends.by_path[k] += c->by_path[k];
         ends.alarms += c->alarms;
         ends.fallen += c->fallen;
         ends.failing += c->failing;
-        ends.unreached += c->unreached;
-        n_agents += node_has_agent(&node->spec);
+        ends.unreached += node->reported->is_probe_silent ? 0 : c->unreached;
         n_failing += node->reported->heard.report.error != NULL;
-        n_unapplied += node->reported->was_unapplied;
-        n_silent += node->reported->was_silent;
     }
     metrics_add_labelled(m, METRIC_PATH_ALARMS, labels, ends.alarms);
     metrics_add_labelled(m, METRIC_EDGE_ENDS_FALLEN, labels, ends.fallen);
@@ -55,6 +60,47 @@ static void add_edges_of(struct metrics *m, const struct model_network *net)
             m, METRIC_EDGE_ENDS, METRIC_LABELS(labels[0], path_kind_names[k]), ends.by_path[k]);
 }
 
+/* Most findings of a network that have a sample each. */
+#define FINDING_SAMPLES_MAX 1000
+
+/* How many there are of each code, and each by its subject, the gravest first. */
+static void add_findings(struct metrics *m, const struct handlers *h, const char *network)
+{
+    const struct findings *found = health_of(&h->reports->health, network);
+    _cleanup_(freep) const struct finding **sorted = findings_sorted(found);
+    unsigned counts[FINDING_CODE_N] = {0};
+
+    for (size_t i = 0; sorted && i < found->n; i++) {
+        const struct finding_kind *kind = &finding_kinds[sorted[i]->code];
+        const char *severity = finding_severity_names[kind->severity];
+
+        counts[sorted[i]->code]++;
+        if (i < FINDING_SAMPLES_MAX)
+            metrics_add_labelled(m, METRIC_FINDING,
+                METRIC_LABELS(network, kind->code, severity, sorted[i]->subject), 1);
+    }
+    for (unsigned k = 0; k < FINDING_CODE_N; k++)
+        metrics_add_labelled(m, METRIC_FINDINGS,
+            METRIC_LABELS(
+                network, finding_kinds[k].code, finding_severity_names[finding_kinds[k].severity]),
+            counts[k]);
+}
+
+static void add_nats(struct metrics *m, const struct model_network *net)
+{
+    struct nat_view view;
+
+    nat_view_make(&view, net);
+    for (size_t i = 0; i < view.n; i++) {
+        const struct nat_group *g = &view.groups[i];
+        const char *const *labels = METRIC_LABELS(net->spec.meta.name, g->provider, g->region);
+
+        metrics_add_labelled(m, METRIC_NAT_NODES, labels, g->n_natted);
+        if (g->forgotten_ms[0] > 0)
+            metrics_add_labelled(m, METRIC_NAT_FORGOTTEN, labels, g->forgotten_ms[0] / 1e3);
+    }
+}
+
 static void add_networks(struct metrics *m, const struct handlers *h)
 {
     for (size_t i = 0; i < h->model->networks.n; i++) {
@@ -64,6 +110,8 @@ static void add_networks(struct metrics *m, const struct handlers *h)
 
         metrics_add_labelled(m, METRIC_NODES, METRIC_LABELS(name), (double)net->nodes.n);
         add_edges_of(m, net);
+        add_findings(m, h, name);
+        add_nats(m, net);
         for (unsigned k = PATH_KIND_LAN; k < PATH_KIND_N; k++)
             metrics_add_labelled(m, METRIC_TRAFFIC_SENT_BYTES,
                 METRIC_LABELS(name, path_kind_names[k]), (double)net->sent_bytes[k]);

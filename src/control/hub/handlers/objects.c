@@ -14,6 +14,7 @@
 #include "hub/model/node_routes.h"
 #include "hub/networks/networks.h"
 #include "hub/watch/edge_view.h"
+#include "hub/watch/nat_view.h"
 #include "hub/watch/reports.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -456,31 +457,6 @@ static bool may_have_routes(
     return r == 0;
 }
 
-/*
- * Two nodes may not have the same route, and an enrolment that is on its way may be giving one of
- * these to its node. Each enrolment changes the record of the network's address cursor; so a node
- * that gets routes is written together with that record, unchanged, at the revision that it has
- * now.
- *
- * @value:	for the caller to free()
- *
- * Return: how many operations that is, 0 or 1.
- */
-static size_t hold_routes(const struct model_network *net, const struct node *given,
-    struct store_op *op, char key[static RECORD_KEY_MAX], char **value)
-{
-    *value = NULL;
-    /* A damaged record of the cursor stays as it is, for a person to see. */
-    if (!given->routes || net->ipam.forgot)
-        return 0;
-    *value = record_ipam_encode(net->ipam.next, net->ipam.high);
-    *op = (struct store_op){.kind = *value ? STORE_OP_PUT : STORE_OP_CHECK,
-        .key = record_key(key, RECORD_IPAM, net->spec.meta.name, ""),
-        .value = *value,
-        .expect = net->ipam_revision};
-    return 1;
-}
-
 static void node_put(struct object_call *call, const struct model_network *net, struct response *rs)
 {
     const struct request *rq = &call->reply.rq;
@@ -492,7 +468,7 @@ static void node_put(struct object_call *call, const struct model_network *net, 
     _cleanup_(freep) char *cursor = NULL;
     char cursor_key[RECORD_KEY_MAX];
     struct store_op other;
-    size_t n_others;
+    size_t n_others = 0;
 
     if (!node) {
         response_refuse(rs, 404,
@@ -515,8 +491,12 @@ static void node_put(struct object_call *call, const struct model_network *net, 
     spec.hub = node->spec.hub;
     /* A file that was written before there was this field does not say it. */
     spec.stock = node->spec.stock;
+    /* That is said by its own health check. */
+    spec.drained = node->spec.drained;
     op.ttl_seconds = given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0;
-    n_others = hold_routes(net, given, &other, cursor_key, &cursor);
+    /* Two nodes may not have the same route, and an enrolment may be giving one to its node. */
+    if (given->routes)
+        n_others = handlers_hold(net, &other, cursor_key, &cursor);
     write_object(call, rs, op, record_node_encode(&spec, &node->token),
         node->spec.meta.resource_version, &other, n_others);
 }
@@ -654,8 +634,11 @@ void handlers_objects_get(void *ctx, const struct request *rq, struct response *
 void handlers_edges(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const char *idle = request_query(rq, "idle");
 
-    if (net)
+    if (net && idle && strcmp(idle, "1") == 0)
+        response_json(rs, 200, edge_view_list_all(net, clock_wall_s()));
+    else if (net)
         response_json(rs, 200, edge_view_list(net, clock_wall_s()));
 }
 
@@ -668,6 +651,27 @@ void handlers_events(void *ctx, const struct request *rq, struct response *rs)
         response_json(rs, 200,
             json_pack(
                 "{s:o}", "events", edge_events_encode(&h->reports->events, net->spec.meta.name)));
+}
+
+void handlers_findings(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+
+    if (net)
+        response_json(rs, 200,
+            findings_encode(health_of(&h->reports->health, net->spec.meta.name), clock_wall_s()));
+}
+
+void handlers_nat(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct model_network *net = handlers_find_network(ctx, rq, rs);
+    struct nat_view view;
+
+    if (!net)
+        return;
+    nat_view_make(&view, net);
+    response_json(rs, 200, nat_view_encode(&view, &net->spec));
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

@@ -549,8 +549,12 @@ static void test_edges_and_events(void **state)
 {
     ask("GET", NET "/edges", NULL, 200, "\"edges\"");
     ask("GET", NET "/events", NULL, 200, "\"events\"");
+    ask("GET", NET "/findings", NULL, 200, "\"findings\":[],\"leftOut\":0");
+    ask("GET", NET "/nat", NULL, 200, "\"providers\":[");
+    ask("GET", "/v1/networks/none/nat", NULL, 404, "no network \\\"none\\\"");
     ask("GET", "/v1/networks/none/edges", NULL, 404, "no network \\\"none\\\"");
     ask("GET", "/v1/networks/none/events", NULL, 404, "no network \\\"none\\\"");
+    ask("GET", "/v1/networks/none/findings", NULL, 404, "no network \\\"none\\\"");
 }
 
 /* ---- who administers, and who did what --------------------------------------------------------

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "health/finding.h"
 #include "hub/jobs/jobs.h"
 #include "hub/owner/owners.h"
 #include "os/clock.h"
@@ -382,6 +383,91 @@ static void test_what_nccl_took(void **state)
     ask("a", "POST", "/v1/jobs/other/nccl", NCCL_OF("other.1"), 404, "has no job");
 }
 
+/* ---- samples ----------------------------------------------------------------------------------
+ */
+
+#define SAMPLES "/v1/jobs/train/samples"
+#define NONE    "\"waitingThousandths\":0}"
+#define SAMPLE_WITH(run, stopped, peers, more)                                                     \
+    "{\"run\":\"" run "\",\"milliseconds\":3000,\"processes\":{\"count\":3,\"stopped\":" stopped   \
+    ",\"stoppedMilliseconds\":2500,\"cpuThousandths\":0,\"kernelThousandths\":0,"                  \
+    "\"runningThousandths\":0," NONE ",\"peers\":[" peers "]" more "}"
+#define SAMPLE_OF(run, stopped, peers) SAMPLE_WITH(run, stopped, peers, "")
+
+/* @code: what is found of the network; NULL: nothing. */
+static void expect_finding(const char *code)
+{
+    static nsec_t ahead_by;
+
+    ahead_by += 2 * HEALTH_EACH;
+    health_pass(&hub.hub->reports.health,
+        &(struct health_time){.now = clock_now() + ahead_by, .wall_s = clock_wall_s()});
+    ask_admin("/v1/networks/default/findings", 200, code ? code : "\"findings\":[]");
+}
+
+static void test_what_holds_up_a_job(void **state)
+{
+    join("a", "{}", 200, NULL);
+    join("b", "{}", 200, NULL);
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"heldUpBy\":[]");
+    ask("a", "PUT", SAMPLES, SAMPLE_OF("train.1", "0", ""), 204, NULL);
+    ask_without("a", "/v1/jobs", "\"step\"");
+    ask("b", "PUT", SAMPLES,
+        SAMPLE_WITH("train.1", "1", "",
+            ",\"progress\":{\"ranks\":1,\"step\":120,\"steps\":6,\"commMilliseconds\":0}"),
+        204, NULL);
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"step\":120,\"stepsPerSecond\":2.0");
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"bytesPerSecond\":0,");
+    jobs_tick(hub.hub->jobs, clock_now() + ahead);
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"subject\":\"train/b\"");
+    ask_admin("/v1/networks/default/jobs", 200, "\"code\":\"WEFT-RANK-004\"");
+    assert_int_equal(jobs_findings(&sample_hub_network(&hub)->served->jobs)->n, 1);
+    expect_finding("\"code\":\"WEFT-RANK-004\"");
+    /* What asks often is told in brief. */
+    tell("a", "train.1", false, 200, NULL);
+    assert_null(
+        strstr(said(jobs_json(jobs_find(&sample_hub_network(&hub)->served->jobs, "train"), true)),
+            "heldUpBy"));
+    /* It has ended, and is not to be missed. */
+    tell("b", "train.1", true, 200, NULL);
+    jobs_tick(hub.hub->jobs, clock_now() + ahead);
+    ask("a", "GET", "/v1/jobs", NULL, 200, "\"heldUpBy\":[]");
+    expect_finding(NULL);
+}
+
+/* A node of it that fails its health check gets no new work, and the job hears so. */
+static void test_a_node_that_is_drained(void **state)
+{
+    static const char why[] = "\"drained\":[{\"node\":\"b\",\"why\":\"it is full\"}]";
+
+    join("a", "{}", 200, NULL);
+    join("b", "{}", 200, NULL);
+    tell("a", "train.1", false, 200, NULL);
+    tell("b", "train.1", false, 200, NULL);
+    /* One that has nothing to do with the job is not named. */
+    sample_hub_node(&hub, "c")->spec.drained = strdup("it is old");
+    sample_hub_node(&hub, "b")->spec.drained = strdup("it is full");
+    tell("a", "train.1", false, 200, why);
+    tell("b", "train.1", false, 200, why);
+    ask_admin("/v1/networks/default/jobs", 200, why);
+    tell("b", "train.1", true, 200, NULL);
+    ask_admin("/v1/networks/default/jobs", 200, "\"present\":[\"a\"]");
+    free(sample_hub_node(&hub, "b")->spec.drained);
+    sample_hub_node(&hub, "b")->spec.drained = NULL;
+    ask_without("a", "/v1/jobs", "drained");
+}
+
+static void test_samples_that_are_refused(void **state)
+{
+    join("a", "{}", 200, NULL);
+    ask("a", "PUT", SAMPLES, SAMPLE_OF("train.2", "0", ""), 409, "is in no run \\\"train.2\\\"");
+    ask("b", "PUT", SAMPLES, SAMPLE_OF("train.1", "0", ""), 409, "\\\"b\\\" is in no run");
+    ask("a", "PUT", SAMPLES, "{\"run\":\"train.1\"}", 400, "milliseconds");
+    ask("a", "PUT", SAMPLES, SAMPLE_OF("train.1", "0", "{\"address\":\"x\"}"), 400,
+        "no IP address");
+    ask("a", "PUT", "/v1/jobs/other/samples", SAMPLE_OF("other.1", "0", ""), 404, "has no job");
+}
+
 /* ---- commands ---------------------------------------------------------------------------------
  */
 
@@ -471,6 +557,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_stored_of_members, begin, end),
         cmocka_unit_test_setup_teardown(test_runs_have_a_pace, begin, end),
         cmocka_unit_test_setup_teardown(test_what_nccl_took, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_holds_up_a_job, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_node_that_is_drained, begin, end),
+        cmocka_unit_test_setup_teardown(test_samples_that_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_is_there, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_keeps_the_run, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_of_a_former_run, begin, end),

@@ -287,6 +287,41 @@ static void test_reports(void **state)
         "report 4 does not follow the last one that came");
 }
 
+static void report_port(const char *node, const char *value, int status, const char *words)
+{
+    char body[128];
+
+    hub.now += NSEC_PER_SEC;
+    (void)snprintf(body, sizeof(body), "{\"node\":{\"engine\":\"kernel\"%s%s}}",
+        value ? ",\"metricsPort\":" : "", value ? value : "");
+    ask(API_ACCESS_OVERLAY, node, "PUT", "/v1/status", body, status, words);
+}
+
+/* Prometheus is told of the nodes that have figures for it, as long as they say so. */
+static void test_targets(void **state)
+{
+    char expected[256];
+    char at[IP_ADDR_TEXT_MAX];
+
+    sample_hub_add_node(&hub, "aa");
+    sample_hub_add_node(&hub, "bb");
+    ask_admin("GET", NET "/targets", NULL, 200, "[]");
+    ask_admin("GET", "/v1/networks/none/targets", NULL, 404, "no network");
+    report_port("aa", "0", 400, "metricsPort");
+    report_port("aa", "65536", 400, "metricsPort");
+    report_port("aa", "\"9586\"", 400, "metricsPort");
+    report_port("aa", "9586", 204, NULL);
+    report_port("bb", NULL, 204, NULL);
+    (void)snprintf(expected, sizeof(expected),
+        "[{\"labels\":{\"network\":\"default\",\"node\":\"aa\"},\"targets\":[\"%s:9586\"]}]",
+        ip_addr_format(&sample_hub_node(&hub, "aa")->spec.address4, at));
+    ask_admin("GET", NET "/targets", NULL, 200, expected);
+    (void)snprintf(sample_hub_node(&hub, "aa")->spec.island, NAME_MAX_LEN + 1, "north");
+    ask_admin("GET", NET "/targets", NULL, 200, "\"island\":\"north\"");
+    report_port("aa", NULL, 204, NULL);
+    ask_admin("GET", NET "/targets", NULL, 200, "[]");
+}
+
 /* What it has moved is kept. */
 static void test_a_report_of_what_was_moved(void **state)
 {
@@ -409,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_uses_are_given_back_so_often, begin, end),
         cmocka_unit_test_setup_teardown(test_a_watch_goes_on, begin, end),
         cmocka_unit_test_setup_teardown(test_reports, begin, end),
+        cmocka_unit_test_setup_teardown(test_targets, begin, end),
         cmocka_unit_test_setup_teardown(test_a_report_of_what_was_moved, begin, end),
         cmocka_unit_test_setup_teardown(test_a_node_that_was_copied, begin, end),
         cmocka_unit_test_setup_teardown(test_who_is_no_member, begin, end),

@@ -11,9 +11,11 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "health/node.h"
 #include "hub/handlers/handlers.h"
 #include "hub/model/copies.h"
 #include "hub/watch/reports.h"
+#include "os/clock.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_overlay.h"
 
@@ -107,6 +109,23 @@ static void test_sessions(void **state)
     so.engine.peer = NULL;
 }
 
+/* What its agent said of the machine's cores, as long as it is heard. */
+static void test_cores(void **state)
+{
+    const struct model_node *b = sample_hub_node(&hub, "b");
+    struct report rp = REPORT_NULL;
+
+    rp.has_cpu = true;
+    rp.cpu_percent = 42;
+    (void)reports_take(&hub.hub->reports, b, &rp, clock_wall_s());
+    expect("b", "{\"alarms\":0,\"reachable\":false,\"cpuPercent\":42,\"rxBytes\":0,\"txBytes\":0}");
+    b->reported->is_down = true;
+    expect("b", "{\"alarms\":0,\"reachable\":false,\"rxBytes\":0,\"txBytes\":0}");
+    b->reported->is_down = false;
+    b->reported->reported_at -= EDGE_SILENT_AFTER;
+    expect("b", "{\"alarms\":0,\"reachable\":false,\"rxBytes\":0,\"txBytes\":0}");
+}
+
 /* Two machines that run as one node. */
 static void test_copies(void **state)
 {
@@ -134,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_sessions, begin, end),
+        cmocka_unit_test_setup_teardown(test_cores, begin, end),
         cmocka_unit_test_setup_teardown(test_copies, begin, end),
     };
 

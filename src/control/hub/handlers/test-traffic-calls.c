@@ -421,6 +421,42 @@ static void test_metrics_of_a_network(void **state)
     b->was_unapplied = a->was_silent = b->was_silent = false;
 }
 
+/* Each code has a count, and what is found a sample of its own. What a machine said that is down is
+ * not counted. */
+static void test_metrics_of_what_is_found(void **state)
+{
+    struct health *h = &tellers_hub.hub->reports.health;
+    struct reported_node *a = tellers_node("a")->reported;
+    struct findings *found = health_begin(h, "default", FINDING_OF_NODE, "a");
+
+    assert_non_null(found);
+    (void)findings_add(found, FINDING_NODE_DOWN, "a", 1, "It is down.");
+    health_end(h, "default", "a", 1);
+    a->counts = (struct reported_counts){.fallen = 2, .unreached = 4};
+    a->counts.by_path[PATH_KIND_RELAY] = 5;
+    a->is_down = true;
+    expect_metric("weft_findings{network=\"default\",code=\"WEFT-NODE-001\","
+                  "severity=\"critical\"} 1");
+    expect_metric("weft_findings{network=\"default\",code=\"WEFT-COST-001\",severity=\"note\"} "
+                  "0");
+    expect_metric("weft_finding{network=\"default\",code=\"WEFT-NODE-001\","
+                  "severity=\"critical\",subject=\"a\"} 1");
+    expect_metric("weft_agents_silent{network=\"default\"} 1");
+    expect_metric("weft_edge_ends_fallen{network=\"default\"} 0");
+    expect_metric("weft_edge_ends_unreached{network=\"default\"} 0");
+    expect_metric("weft_edge_ends{network=\"default\",path=\"relay\"} 0");
+    a->is_down = false;
+    expect_metric("weft_edge_ends_unreached{network=\"default\"} 4");
+    a->is_probe_silent = true;
+    expect_metric("weft_edge_ends_unreached{network=\"default\"} 0");
+    a->is_probe_silent = false;
+    a->counts = (struct reported_counts){0};
+    (void)health_begin(h, "default", FINDING_OF_NODE, "a");
+    health_end(h, "default", "a", 1);
+    expect_metric("weft_findings{network=\"default\",code=\"WEFT-NODE-001\","
+                  "severity=\"critical\"} 0");
+}
+
 static void test_metrics_of_a_budget(void **state)
 {
     set_network("budgets", "[{\"bytesPerDay\":620}]");
@@ -517,6 +553,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_budgets_are_told, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_the_page, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_metrics_of_a_network, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(
+            test_metrics_of_what_is_found, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_metrics_of_a_budget, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_metrics_of_the_hub, tellers_enter, tellers_leave),
     };

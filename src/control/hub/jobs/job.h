@@ -19,6 +19,7 @@
 #include "hub/jobs/job_members.h"
 #include "rendezvous/shared/rdzv_record.h"
 
+struct job_health;
 struct rdzv_wire;
 
 /* ---- which blobs of a job are in the hub's store --------------------------------------------- */
@@ -228,7 +229,8 @@ struct job {
     struct job_ports ports;        /* where it is served */
     struct job_facts facts;        /* see there */
     struct job_members members;    /* who has come to its present run */
-    struct job_sent sent;          /* see there */
+    struct job_health *health; /* owns: what its nodes have said of how it goes; NULL: nothing */
+    struct job_sent sent;      /* see there */
 };
 
 /** job_exists() - is it there for members? Not while it is being made, and not once forgotten. */

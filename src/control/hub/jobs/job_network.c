@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "health/job_health.h"
+#include "os/clock.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
 /* ---- what the process is told ---------------------------------------------------------------- */
@@ -72,6 +74,7 @@ struct job *job_network_add(
 
 void job_network_free_job(struct job *job)
 {
+    job_network_forget_health(job);
     job_ports_close(&job->ports);
     job_blobs_deinit(&job->blobs);
     job_members_deinit(&job->members);
@@ -122,6 +125,7 @@ void job_network_free(struct job_network *n)
 
     list_foreach_safe(job, tmp, &n->jobs, link)
         job_network_free_job(job);
+    findings_deinit(&n->findings);
     change_queue_deinit(&n->queue);
     str_deinit(&n->to_process);
     list_remove(&n->link);
@@ -172,11 +176,67 @@ void job_network_begin_run(struct job *job, uint32_t run, nsec_t now)
     log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name, run);
 }
 
+/* ---- how jobs go ---------------------------------------------------------------------------- */
+
+struct findings *job_network_findings(struct job_network *n)
+{
+    return &n->findings;
+}
+
+/* A finding_changed_fn. */
+static void on_changed(void *arg, const struct finding *f, bool is_over)
+{
+    const struct job_network *n = arg;
+
+    log_info("network \"%s\": %s of %s%s: %s", n->name, finding_kinds[f->code].code, f->subject,
+        is_over ? " is over" : "", f->text);
+}
+
+static struct job_health_out health_out(struct job *job)
+{
+    return (struct job_health_out){.job = job->name,
+        .findings = job_network_findings(job->network),
+        .changed = on_changed,
+        .arg = job->network,
+        .at = clock_wall_s()};
+}
+
+void job_network_take_sample(
+    struct job *job, const char *member, const struct job_sample *s, nsec_t now)
+{
+    if (!job->health)
+        job->health = job_health_new();
+    if (job->health)
+        job_health_take(job->health, member, s, now);
+}
+
+void job_network_look(struct job *job, nsec_t now)
+{
+    struct job_health_out out = health_out(job);
+
+    if (!job->health)
+        return;
+    if (job_exists(job) && !job_is_over(job, now))
+        job_health_look(job->health, &out, now);
+    else
+        job_health_clear(job->health, &out);
+}
+
+void job_network_forget_health(struct job *job)
+{
+    struct job_health_out out = health_out(job);
+
+    if (job->health)
+        job_health_clear(job->health, &out);
+    job->health = job_health_free(job->health);
+}
+
 /* ---- forgetting ----------------------------------------------------------------------------- */
 
 void job_network_forget_job(struct job *job, nsec_t now)
 {
     job_ports_close(&job->ports);
+    job_network_forget_health(job);
     say_job(job, RDZV_WIRE_FORGET);
     job->is_save_in_vain = job->save != NULL;
     abort_upload(job, now);

@@ -23,6 +23,7 @@
 #include "base/containers.h"
 #include "base/rate.h"
 #include "base/text.h"
+#include "health/finding.h"
 #include "hub/jobs/change_queue.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/jobs.h"
@@ -58,6 +59,7 @@ struct job_network {
     bool has_updates;                   /* a job or a port has come that it is not told of yet */
     struct job_counts counts_now;       /* of the present process; job_host.c's */
     struct job_counts counts_before;    /* of those that have ended; job_host.c's */
+    struct findings findings;           /* what holds up its jobs now */
 };
 
 /* ---- networks ------------------------------------------------------------------------------- */
@@ -115,6 +117,24 @@ void job_network_forget_job(struct job *job, nsec_t now);
  * store.
  */
 void job_network_sweep(struct job_network *n, nsec_t now);
+
+/* ---- how jobs go ---------------------------------------------------------------------------- */
+
+struct job_sample;
+
+/** job_network_findings() - where what is found of the network's jobs goes. */
+struct findings *job_network_findings(struct job_network *n);
+
+/** job_network_take_sample() - what @member has seen of the job; the names of the sample's peers
+ * are filled in. Without memory it is passed over. */
+void job_network_take_sample(
+    struct job *job, const char *member, const struct job_sample *s, nsec_t now);
+
+/** job_network_look() - find out what holds up the job now; each second. */
+void job_network_look(struct job *job, nsec_t now);
+
+/** job_network_forget_health() - nothing is known of how the job goes. Idempotent. */
+void job_network_forget_health(struct job *job);
 
 /* ---- the store ------------------------------------------------------------------------------ */
 

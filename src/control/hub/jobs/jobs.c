@@ -25,6 +25,7 @@
 #include "base/containers.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "health/job_health.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_host.h"
 #include "hub/jobs/job_network.h"
@@ -163,10 +164,14 @@ static void on_turn(uv_prepare_t *turn)
 void jobs_tick(struct jobs *jobs, nsec_t now)
 {
     struct job_network *n;
+    struct job *job;
 
     list_foreach(n, &jobs->networks, link) {
-        if (!n->is_foreign)
-            job_runs_tick(n, now);
+        if (n->is_foreign)
+            continue;
+        job_runs_tick(n, now);
+        list_foreach(job, &n->jobs, link)
+            job_network_look(job, now);
     }
 }
 
@@ -371,14 +376,16 @@ bool jobs_load(struct jobs *jobs, const char *network, nsec_t now)
     return false;
 }
 
-/* Close the ports of all jobs; from now on nothing is served. */
+/* Close the ports of all jobs; from now on nothing is served, nor known of how they go. */
 static void end_service(struct job_network *n)
 {
     struct job *job;
 
     n->is_served = false;
-    list_foreach(job, &n->jobs, link)
+    list_foreach(job, &n->jobs, link) {
         job_ports_close(&job->ports);
+        job_network_forget_health(job);
+    }
 }
 
 void jobs_drop(struct jobs_service *s)
@@ -613,7 +620,45 @@ bool jobs_is_full(const struct job *job, const char *member, const char *broken,
            job_members_is_full(&job->members, member, n_nodes, now, ret_names);
 }
 
-static void add_jobs(struct str *text, const struct job_network *n)
+void jobs_take_sample(struct job *job, const char *member, const struct job_sample *s, nsec_t now)
+{
+    job_network_take_sample(job, member, s, now);
+}
+
+void jobs_end_samples(struct job *job, const char *member)
+{
+    if (job->health)
+        job_health_end(job->health, member);
+}
+
+const struct findings *jobs_findings(const struct jobs_service *s)
+{
+    return s->served ? job_network_findings(s->served->host.network) : NULL;
+}
+
+/* How it goes, as its nodes say. */
+static void add_health(json_t *json, const struct job *job, nsec_t now)
+{
+    uint64_t bytes;
+    uint64_t usual;
+    uint64_t step;
+    double rate;
+
+    (void)json_object_set_new(json, "heldUpBy",
+        job_health_encode(
+            job->health, job->name, job_network_findings(job->network), clock_wall_s()));
+    if (job_health_step(job->health, &step, &rate)) {
+        (void)json_object_set_new(json, "step", json_integer((json_int_t)step));
+        (void)json_object_set_new(json, "stepsPerSecond", json_real(rate));
+    }
+    if (job_health_rate(job->health, now, &bytes, &usual)) {
+        (void)json_object_set_new(json, "bytesPerSecond", json_integer((json_int_t)bytes));
+        if (usual > 0)
+            (void)json_object_set_new(json, "usualBytesPerSecond", json_integer((json_int_t)usual));
+    }
+}
+
+static void add_jobs(struct str *text, struct job_network *n)
 {
     nsec_t now = n->env->clock();
     const char *between = "";
@@ -628,6 +673,7 @@ static void add_jobs(struct str *text, const struct job_network *n)
         json = jobs_json(job, false);
         (void)json_object_set_new(json, "present",
             job_is_over(job, now) ? json_array() : job_members_present(&job->members, now));
+        add_health(json, job, now);
         one = json_dumps(json, JSON_COMPACT);
         if (!one)
             continue;
@@ -636,6 +682,18 @@ static void add_jobs(struct str *text, const struct job_network *n)
         between = ",";
         free(one);
     }
+}
+
+void jobs_each_rate(const struct jobs_service *s,
+    void (*fn)(void *arg, const char *from, const char *to, uint64_t rate), void *arg)
+{
+    const struct job_network *n = s->served ? s->served->host.network : NULL;
+    const struct job *job;
+
+    if (!n)
+        return;
+    list_foreach(job, &n->jobs, link)
+        job_health_each_rate(job->health, n->env->clock(), fn, arg);
 }
 
 char *jobs_list(const struct jobs_service *s)

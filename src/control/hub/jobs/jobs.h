@@ -39,7 +39,9 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
+struct findings;
 struct job;
+struct job_sample;
 struct jobs;
 struct jobs_env;
 struct keys;
@@ -256,6 +258,23 @@ bool jobs_has_others(
  */
 bool jobs_is_full(const struct job *job, const char *member, const char *broken, unsigned n_nodes,
     nsec_t now, struct str *ret_names);
+
+/**
+ * jobs_take_sample() - how the job goes on a member, in its present run
+ * @s:	the names of its peers are filled in
+ */
+void jobs_take_sample(struct job *job, const char *member, const struct job_sample *s, nsec_t now);
+
+/** jobs_end_samples() - the member's command has ended, so no more samples will come of it. */
+void jobs_end_samples(struct job *job, const char *member);
+
+/** jobs_findings() - lends what holds up the network's jobs now; NULL: they are not served. */
+const struct findings *jobs_findings(const struct jobs_service *s);
+
+/** jobs_each_rate() - what the network's jobs carry from node to node, as job_health_each_rate();
+ * of several jobs each apart. */
+void jobs_each_rate(const struct jobs_service *s,
+    void (*fn)(void *arg, const char *from, const char *to, uint64_t rate), void *arg);
 
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
 char *jobs_list(const struct jobs_service *s);

@@ -307,9 +307,11 @@ static void test_served(void **state)
     job = join("quiet", "a");
     assert_ptr_equal(job, jobs_find(&f.service, "quiet"));
     all = jobs_list(&f.service);
-    expect_shown(all + strlen("{\"jobs\":["), "default", 29400, 2379, ",\"present\":[]},{");
+    expect_shown(
+        all + strlen("{\"jobs\":["), "default", 29400, 2379, ",\"present\":[],\"heldUpBy\":[]},{");
     second = strstr(all, "},{") + 2;
-    expect_shown(second, "quiet", job->record.port, job->record.port, ",\"present\":[\"a\"]}]}\n");
+    expect_shown(second, "quiet", job->record.port, job->record.port,
+        ",\"present\":[\"a\"],\"heldUpBy\":[]}]}\n");
     free(all);
     job_members_set_nccl(&job->members, "a", json_pack("{s:s}", "verdict", "wanted"));
     expect_json(jobs_json(job, true), "quiet", job->record.port, "}");

@@ -390,7 +390,10 @@ static int put_report(
         report_record_deinit(&heard);
         return 0;
     }
+    /* How a line is, is not stored. */
+    heard.report.line = known->heard.report.line;
     is_other = report_is_seen_otherwise(&known->heard.report, &heard.report);
+    known->heard.report.line = NULL;
     report_record_deinit(&known->heard);
     known->heard = heard;
     known->reported_at = heard.has_reported ? heard.last_seen_at : 0;

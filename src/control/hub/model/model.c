@@ -278,6 +278,8 @@ void model_reap(const struct model_node *removed)
 
     node_deinit(&node->spec);
     report_record_deinit(&node->reported->heard);
+    findings_deinit(&node->reported->own);
+    free(node->reported->fitness);
     list_remove(&node->reported->unsaved);
     list_remove(&node->reap);
     watched_node_deinit(node->watched);

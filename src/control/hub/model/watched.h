@@ -94,6 +94,8 @@ struct watched_node {
     struct line *text;             /* owns; the Node as others see it; NULL: to be made */
     struct watched_block *block;   /* pins; NULL: it is in none */
     struct rate status_rate;       /* how often others were told of its status */
+    nsec_t answered_at; /* when what was sent that its watch has acknowledged; monotonic; 0: none */
+    nsec_t lost_at;     /* since when it acknowledges nothing; monotonic; 0: it does */
 };
 
 /** watched_network_init() - no changes, no watches; what has changed up to @revision is forgotten.

@@ -452,6 +452,11 @@ static void add_offloads(struct overlay *o, struct metrics *m)
         }
 }
 
+const struct relay_line *overlay_line(const struct overlay *o)
+{
+    return relay_line(o->relay);
+}
+
 bool overlay_find_heard(
     struct overlay *o, const struct stun_transaction *id, struct stun_hearing *ret)
 {
@@ -460,6 +465,7 @@ bool overlay_find_heard(
 
 void overlay_add_metrics(struct overlay *o, struct metrics *m)
 {
+    const struct relay_line *line = relay_line(o->relay);
     uint64_t drops[DROP_REASON_N] = {0};
     struct relay_counts n;
 
@@ -467,6 +473,9 @@ void overlay_add_metrics(struct overlay *o, struct metrics *m)
     metrics_add(m, METRIC_RELAY_PACKETS, (double)n.packets);
     metrics_add(m, METRIC_RELAY_BYTES, (double)n.bytes);
     metrics_add(m, METRIC_RELAY_LEASES, (double)router_n_leases(relay_router(o->relay)));
+    metrics_add(m, METRIC_RELAY_LINE_RATE, (double)line->rate);
+    metrics_add(m, METRIC_RELAY_LINE_CAPACITY, (double)line->capacity);
+    metrics_add(m, METRIC_RELAY_REFUSED, (double)n.refused);
     metrics_add(m, METRIC_STUN_ANSWERS, (double)n.stun_answers);
     port_drops(o->port, drops);
     for (int i = 0; i < DROP_REASON_N; i++)
@@ -487,7 +496,8 @@ static unsigned default_workers(void)
     return cpus.n > 1 ? cpus.n / 2 : 1;
 }
 
-static int open_parts(struct overlay *o, const struct port_options *opt, struct err *e)
+static int open_parts(
+    struct overlay *o, const struct port_options *opt, uint64_t line, struct err *e)
 {
     struct rng rng = rng_kernel();
     int r = netlink_open(&o->nl, NETLINK_ROUTE);
@@ -500,6 +510,7 @@ static int open_parts(struct overlay *o, const struct port_options *opt, struct 
     r = relay_new(&o->relay, opt->n_workers, &rng);
     if (r < 0)
         return err_set(e, r, "no memory for the relay");
+    relay_set_line(o->relay, line);
     port_set_filter(o->port, relay_filter, o->relay);
     return 0;
 }
@@ -525,7 +536,7 @@ int overlay_new(
     htab_init(&o->by_remote, rng_u64(&rng));
     list_init(&o->recontacts);
     (void)pthread_mutex_init(&o->lock, NULL);
-    r = open_parts(o, &port, e);
+    r = open_parts(o, &port, opt->line, e);
     if (r < 0) {
         (void)overlay_free(o);
         return r;
@@ -542,7 +553,7 @@ static void on_tick(uv_timer_t *timer)
 
     if (timestamp_file_keep(&o->timestamps, sent, clock_wall(), now))
         (void)port_bound_timestamps(o->port, &o->timestamps.bounds);
-    router_expire(relay_router(o->relay), now);
+    relay_tick(o->relay, now);
     overlay__tick_nodes(o, now);
 }
 

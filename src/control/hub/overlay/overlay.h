@@ -33,6 +33,7 @@ struct model_network;
 struct model_node;
 struct node;
 struct overlay;
+struct relay_line;
 struct stun_hearing;
 struct stun_transaction;
 struct uv_loop_s;
@@ -43,6 +44,7 @@ struct overlay_options {
     uint16_t listen_port;  /* UDP; 0: the kernel chooses */
     uint16_t api_port;     /* TCP, at which members ask the hub */
     unsigned n_workers;    /* receiving threads; 0: half of the CPUs, at most 4 */
+    uint64_t line;         /* what its line can carry in each direction, bit/s; 0: not said */
 };
 
 /**
@@ -129,6 +131,13 @@ struct overlay_facts {
 
 /** overlay_read_facts() - what is known of @node; false: nothing is. */
 bool overlay_read_facts(const struct model_node *node, nsec_t now, struct overlay_facts *ret);
+
+/** overlay_read_handshake() - when its last handshake with the hub was, monotonic; 0: never. False:
+ * nothing is known. It costs less than all facts. */
+bool overlay_read_handshake(const struct model_node *node, nsec_t *ret_at);
+
+/** overlay_line() - how the relay's line is (relay/line.h); lent. */
+const struct relay_line *overlay_line(const struct overlay *o);
 
 /** overlay_find_heard() - has a STUN request of that id come by UDP of late? From where, and when?
  */

@@ -472,6 +472,20 @@ bool overlay_read_facts(const struct model_node *model, nsec_t now, struct overl
     return true;
 }
 
+bool overlay_read_handshake(const struct model_node *model, nsec_t *ret_at)
+{
+    const struct overlay_node *node = model->served->overlay;
+    struct overlay *o;
+
+    if (!node)
+        return false;
+    o = node->network->overlay;
+    (void)pthread_mutex_lock(&o->lock);
+    *ret_at = node->handshake_at;
+    (void)pthread_mutex_unlock(&o->lock);
+    return true;
+}
+
 /* ---- the clock ------------------------------------------------------------------------------ */
 
 /* Where the network's nodes are; or, while they have not been heard yet, where they were. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/content/body.h"
+#include "api/content/route.h"
 #include "base/err.h"
 #include "hub/record/record.h"
 #include "hub/record/request.h"
@@ -29,6 +30,7 @@ static void check_report(const json_t *json)
     assert(!a.report.candidates == !b.report.candidates);
     assert(a.report.edges.n >= b.report.edges.n);
     assert(strcmp(a.report.hostname, b.report.hostname) == 0);
+    assert(a.report.metrics_port == b.report.metrics_port);
     free(text);
     report_record_deinit(&a);
     report_record_deinit(&b);
@@ -60,6 +62,9 @@ static void check_requests(const json_t *json)
     struct job_request job;
     struct nccl_request nccl;
     struct presence_request presence;
+    struct drain_request drain;
+    struct web_request web;
+    struct web_login_request login;
     struct network network;
     struct err e = ERR_NULL;
 
@@ -71,10 +76,17 @@ static void check_requests(const json_t *json)
         assert(token.uses >= 1 && token.ttl_seconds >= REQUEST_TTL_MIN);
     if (job_request_decode(&job, json, &e) == 0)
         assert(strlen(job.broken_run) <= REQUEST_RUN_MAX && !(job.is_dry_run && job.broken_run[0]));
+    if (web_request_decode(&web, json, &e) == 0)
+        assert(web.role < ROLE_N && web.ttl_seconds >= REQUEST_LOGIN_TTL_MIN);
+    if (web_login_request_decode(&login, json, &e) == 0)
+        assert(login.login[0] && strlen(login.login) <= REQUEST_LOGIN_MAX);
     if (nccl_request_decode(&nccl, json, &e) == 0)
         assert(nccl.run[0] && nccl.verdict[0] && nccl.profile[0] && nccl.text[0]);
     if (presence_request_decode(&presence, json, &e) == 0)
         assert(presence.run[0] && presence.command[0] && presence.every_seconds > 0);
+    if (drain_request_decode(&drain, json, &e) == 0)
+        assert(drain.every_seconds > 0 && (drain.n_failed > 0) == (drain.reason[0] != '\0') &&
+               (drain.ask != DRAIN_ASK_DRAIN || drain.n_failed >= FITNESS_CHECKS));
     if (network_request_decode(&network, json, &e) == 0)
         assert(network.meta.name[0]);
 }

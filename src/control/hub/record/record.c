@@ -381,6 +381,7 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
  * the store takes. */
 #define EDGES_SIZE  (32u << 10)
 #define PROBES_SIZE (6u << 10)
+#define DAILY_SIZE  (8u << 10)
 
 void report_record_deinit(struct report_record *r)
 {
@@ -393,11 +394,13 @@ void report_record_deinit(struct report_record *r)
 char *record_report_encode(const struct report_record *r)
 {
     const struct report *rp = &r->report;
-    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*}", "engine", rp->engine,
-        "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL, "candidates",
-        json_loads(rp->candidates, 0, NULL), "paths", json_loads(rp->paths, 0, NULL), "aead",
-        json_loads(rp->aead, 0, NULL), "fabric", json_loads(rp->fabric, 0, NULL), "routes",
-        rp->routes.n ? subnets_encode(&rp->routes) : NULL);
+    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "engine",
+        rp->engine, "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL,
+        "candidates", json_loads(rp->candidates, 0, NULL), "paths", json_loads(rp->paths, 0, NULL),
+        "aead", json_loads(rp->aead, 0, NULL), "fabric", json_loads(rp->fabric, 0, NULL), "routes",
+        rp->routes.n ? subnets_encode(&rp->routes) : NULL, "metricsPort",
+        rp->metrics_port ? json_integer(rp->metrics_port) : NULL, "nat",
+        report_nat_encode(&rp->nat));
     json_t *applied = rp->has_applied ? json_pack("{s:I, s:s*}", "revision",
                                             (json_int_t)rp->applied, "error", rp->error)
                                       : NULL;
@@ -406,10 +409,10 @@ char *record_report_encode(const struct report_record *r)
     json_t *probes =
         r->probed.n > 0 ? edge_parts_encode(&r->probed, PROBES_SIZE, r->last_seen_at) : NULL;
 
-    return finish(json_pack("{s:I, s:I, s:o*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
+    return finish(json_pack("{s:I, s:I, s:o*, s:o, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)r->last_seen_at, "by", (json_int_t)r->by, "reported",
         r->has_reported ? json_true() : NULL, "node", node, "applied", applied, "edges", edges,
-        "probes", probes));
+        "probes", probes, "daily", rp->daily.n > 0 ? daily_encode(&rp->daily, DAILY_SIZE) : NULL));
 }
 
 int record_report_decode(struct report_record *ret, const char *text, struct err *e)

@@ -7,14 +7,21 @@
 #include <string.h>
 
 #include "api/content/body.h"
+#include "api/content/route.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "health/self.h"
 #include "mesh/object/fields.h"
+#include "mesh/object/node_status.h"
 #include "net/address/resolve.h"
+#include "relay/line.h"
 
 /* Longest time after which a command of a job says again that it is there, s. */
 #define REQUEST_PRESENCE_MAX 60
+
+/* Longest time between two health checks of a node, s. */
+#define REQUEST_DRAIN_EVERY_MAX 86400
 
 /* Longest text of a node's candidates, and of what goes with them, bytes: all of it has to fit a
  * record and an event, in which texts may be longer than in the body. */
@@ -197,6 +204,33 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
     return give(&f, ret, &rq, sizeof(rq));
 }
 
+int web_request_decode(struct web_request *ret, const json_t *json, struct err *e)
+{
+    /* Without the first of enum role, which is none. */
+    const unsigned n_roles = ROLE_N - ROLE_VIEWER;
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "login", e);
+    struct web_request rq = {.ttl_seconds = REQUEST_LOGIN_TTL_DEFAULT};
+    unsigned role = n_roles;
+
+    fields_enum(&f, "role", FIELDS_OPTIONAL, role_names + ROLE_VIEWER, n_roles, &role);
+    rq.role = role < n_roles ? role + ROLE_VIEWER : 0;
+    fields_name(&f, "network", FIELDS_OPTIONAL, rq.network);
+    fields_int(&f, "ttlSeconds", FIELDS_OPTIONAL, REQUEST_LOGIN_TTL_MIN, REQUEST_LOGIN_TTL_MAX,
+        &rq.ttl_seconds);
+    return give(&f, ret, &rq, sizeof(rq));
+}
+
+int web_login_request_decode(struct web_login_request *ret, const json_t *json, struct err *e)
+{
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "login", e);
+    struct web_login_request rq = {.login = ""};
+
+    fields_text(&f, "login", FIELDS_REQUIRED, 1, sizeof(rq.login), rq.login);
+    return give(&f, ret, &rq, sizeof(rq));
+}
+
 int job_request_decode(struct job_request *ret, const json_t *json, struct err *e)
 {
     json_auto_t *owner = NULL;
@@ -250,6 +284,36 @@ int presence_request_decode(struct presence_request *ret, const json_t *json, st
     return give(&f, ret, &rq, sizeof(rq));
 }
 
+int drain_request_decode(struct drain_request *ret, const json_t *json, struct err *e)
+{
+    static const char *const asks[] = {"nothing", "drain", "undrain"};
+    _Static_assert(sizeof(asks) / sizeof(*asks) == DRAIN_ASK_N, "a word each");
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "drain", e);
+    struct drain_request rq = {.codes = ""};
+    unsigned ask = DRAIN_ASK_NOTHING;
+
+    fields_int(&f, "failed", FIELDS_REQUIRED, 0, UINT32_MAX, &rq.n_failed);
+    fields_int(&f, "everySeconds", FIELDS_REQUIRED, 1, REQUEST_DRAIN_EVERY_MAX, &rq.every_seconds);
+    fields_enum(&f, "ask", FIELDS_OPTIONAL, asks, DRAIN_ASK_N, &ask);
+    fields_text(&f, "codes", FIELDS_OPTIONAL, 1, sizeof(rq.codes), rq.codes);
+    fields_text(&f, "reason", FIELDS_OPTIONAL, 1, sizeof(rq.reason), rq.reason);
+    fields_text(&f, "hook", FIELDS_OPTIONAL, 1, sizeof(rq.hook), rq.hook);
+    if (rq.n_failed > 0 && (rq.codes[0] == '\0' || rq.reason[0] == '\0'))
+        fields_fail(&f, "a check that has failed has \"codes\" and a \"reason\"");
+    if (rq.n_failed == 0 && (rq.codes[0] != '\0' || rq.reason[0] != '\0'))
+        fields_fail(&f, "a check that has passed has neither \"codes\" nor a \"reason\"");
+    if (rq.codes[strspn(rq.codes, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-,")] != '\0')
+        fields_fail(&f, "\"codes\" is not a list of codes as WEFT-DISK-002, with commas");
+    if (ask == DRAIN_ASK_DRAIN && rq.n_failed < FITNESS_CHECKS)
+        fields_fail(&f, "\"ask\" is \"drain\" after %u failed checks, and %u in a row are needed",
+            (unsigned)rq.n_failed, FITNESS_CHECKS);
+    if (ask == DRAIN_ASK_UNDRAIN && rq.n_failed > 0)
+        fields_fail(&f, "\"ask\" is \"undrain\" after a check that has failed");
+    rq.ask = (enum drain_ask)ask;
+    return give(&f, ret, &rq, sizeof(rq));
+}
+
 int move_request_decode(
     struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e)
 {
@@ -294,9 +358,12 @@ void report_deinit(struct report *r)
     free(r->paths);
     free(r->aead);
     free(r->fabric);
+    free(r->line);
     free(r->error);
     edge_parts_deinit(&r->edges);
     traffic_deinit(&r->traffic);
+    findings_deinit(&r->found);
+    daily_deinit(&r->daily);
     *r = (struct report)REPORT_NULL;
 }
 
@@ -305,9 +372,17 @@ bool report_is_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Of the line of a relay others see what it tells its users. */
+static bool is_notice_same(const struct relay_line_report *a, const struct relay_line_report *b)
+{
+    static const struct relay_line_report none = {.rate = 0};
+
+    return path_relay_notice_equal(a ? &a->notice : &none.notice, b ? &b->notice : &none.notice);
+}
+
 bool report_is_seen_otherwise(const struct report *a, const struct report *b)
 {
-    return strcmp(a->hostname, b->hostname) != 0 ||
+    return !is_notice_same(a->line, b->line) || strcmp(a->hostname, b->hostname) != 0 ||
            !report_is_same_text(a->candidates, b->candidates) ||
            !report_is_same_text(a->paths, b->paths) || !report_is_same_text(a->aead, b->aead) ||
            !report_is_same_text(a->fabric, b->fabric);
@@ -345,6 +420,35 @@ static void check_aead(struct fields *f, const json_t *aead)
     }
 }
 
+/* Longest rest that may be told, ms. */
+#define NAT_MS_MAX 3600000
+
+bool report_nat_equal(const struct report_nat *a, const struct report_nat *b)
+{
+    return a->is_measured == b->is_measured && a->is_natted == b->is_natted &&
+           a->survived_ms == b->survived_ms && a->forgotten_ms == b->forgotten_ms;
+}
+
+json_t *report_nat_encode(const struct report_nat *n)
+{
+    if (!n->is_measured)
+        return NULL;
+    return json_pack("{s:b, s:o*, s:o*}", "natted", (int)n->is_natted, "survivedMs",
+        n->survived_ms ? json_integer(n->survived_ms) : NULL, "forgottenMs",
+        n->forgotten_ms ? json_integer(n->forgotten_ms) : NULL);
+}
+
+static int read_nat(struct report_nat *ret, const json_t *json, struct err *e)
+{
+    struct fields f = fields_make(json, "report: nat", e);
+
+    ret->is_measured = true;
+    fields_bool(&f, "natted", FIELDS_OPTIONAL, &ret->is_natted);
+    fields_int(&f, "survivedMs", FIELDS_OPTIONAL, 0, NAT_MS_MAX, &ret->survived_ms);
+    fields_int(&f, "forgottenMs", FIELDS_OPTIONAL, 0, NAT_MS_MAX, &ret->forgotten_ms);
+    return fields_end(&f);
+}
+
 static int read_node(struct report *rp, const json_t *node, struct err *e)
 {
     struct fields f = fields_make(node, "report", e);
@@ -354,12 +458,15 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     const json_t *aead = fields_object(&f, "aead", FIELDS_OPTIONAL);
     const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
     const json_t *machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
+    const json_t *line = fields_object(&f, "relayLine", FIELDS_OPTIONAL);
+    const json_t *nat = fields_object(&f, "nat", FIELDS_OPTIONAL);
 
     rp->has_node = true;
     fields_text(&f, "engine", FIELDS_OPTIONAL, 0, sizeof(rp->engine), rp->engine);
     fields_text(&f, "version", FIELDS_OPTIONAL, 0, sizeof(rp->version), rp->version);
     fields_name(&f, "hostname", FIELDS_OPTIONAL, rp->hostname);
     subnets_decode(&f, "routes", &rp->routes);
+    fields_int(&f, "metricsPort", FIELDS_OPTIONAL, 1, UINT16_MAX, &rp->metrics_port);
     rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);
     rp->paths = read_text(&f, "paths", paths, REQUEST_PATHS_MAX);
     check_aead(&f, aead);
@@ -367,6 +474,8 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->fabric = read_text(&f, "fabric", fabric, REQUEST_FABRIC_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
+    if (nat && read_nat(&rp->nat, nat, e) != 0)
+        return -EINVAL;
     if (machine) {
         struct report_machine *m = &rp->machine;
 
@@ -377,6 +486,15 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
         fields_bool(&f, "joinedHere", FIELDS_OPTIONAL, &m->is_origin);
         if (fields_end(&f) != 0)
             return fields_end(&f);
+    }
+    if (line) {
+        int r;
+
+        rp->line = calloc(1, sizeof(*rp->line));
+        r = rp->line ? relay_line_decode(rp->line, line, "report: relayLine", e)
+                     : err_set(e, -ENOMEM, "no memory for a report");
+        if (r != 0)
+            return r;
     }
     /* Checked with the decoder that the other nodes' agents have. */
     return node_check_status(node, "report", e);
@@ -451,6 +569,8 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     const json_t *applied = fields_object(&f, "applied", FIELDS_OPTIONAL);
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
     const json_t *traffic = fields_object(&f, "traffic", FIELDS_OPTIONAL);
+    const json_t *found = fields_array(&f, "findings", FIELDS_OPTIONAL, 0, SELF_SAID_MAX);
+    const json_t *daily = fields_object(&f, "daily", FIELDS_OPTIONAL);
     int r;
 
     read_owner(&f, &rp);
@@ -461,11 +581,16 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
         fields_bool(&f, "begins", FIELDS_OPTIONAL, &rp.begins);
         fields_bool(&f, "ends", FIELDS_OPTIONAL, &rp.ends);
     }
-    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic))
+    fields_int(&f, "everySeconds", FIELDS_OPTIONAL, 1, REQUEST_EVERY_MAX, &rp.every_seconds);
+    rp.has_cpu = fields_get(&f, "cpuPercent", FIELDS_OPTIONAL) != NULL;
+    fields_int(&f, "cpuPercent", FIELDS_OPTIONAL, 0, 100, &rp.cpu_percent);
+    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic || found || daily))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
             node      ? "node"
             : applied ? "applied"
-                      : "traffic");
+            : traffic ? "traffic"
+            : found   ? "findings"
+                      : "daily");
     rp.has_edges = edges != NULL;
     r = fields_end(&f);
     if (r == 0)
@@ -479,6 +604,11 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     if (r == 0 && traffic)
         r = traffic_decode(&rp.traffic, traffic, "report: traffic", e);
     rp.has_traffic = r == 0 && traffic;
+    if (r == 0 && found)
+        r = self_decode(&rp.found, found, at, e);
+    rp.has_findings = r == 0 && found;
+    if (r == 0)
+        r = daily_decode(&rp.daily, daily, "report: daily", e);
     if (r != 0)
         return r;
     *ret = rp;

@@ -14,10 +14,15 @@
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
+#include "health/finding.h"
+#include "health/fitness.h"
+#include "mesh/object/daily.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
 #include "mesh/object/traffic.h"
+
+struct relay_line_report;
 
 struct err;
 
@@ -80,6 +85,7 @@ json_t *hub_places_encode(const struct hub_places *places);
 #define REQUEST_TTL_MAX     (366 * 86400)
 #define REQUEST_TTL_DEFAULT 3600
 #define REQUEST_USES_MAX    1000000
+#define REQUEST_EVERY_MAX   3600
 
 /** POST /v1/enrol; and POST /v1/networks/NET/nodes, which has no more than a key, a name, labels
  * and routes */
@@ -101,6 +107,26 @@ struct token_request {
     bool ephemeral;        /* its nodes are removed when they are away for too long */
     bool relay;            /* its nodes may be relays */
     struct subnets routes; /* its nodes may have routes inside these */
+};
+
+/** POST /v1/web/logins: a login for the page is to be made. */
+struct web_request {
+    unsigned role;                  /* enum role; 0: that of who asks */
+    char network[NAME_MAX_LEN + 1]; /* the only one that it is for; "": all that who asks may see */
+    uint32_t ttl_seconds;           /* how long it waits for its use */
+};
+
+/** How long that may be, s. */
+#define REQUEST_LOGIN_TTL_MIN     60
+#define REQUEST_LOGIN_TTL_DEFAULT 600
+#define REQUEST_LOGIN_TTL_MAX     86400
+
+/** Longest text of a login, which is checked elsewhere. */
+#define REQUEST_LOGIN_MAX 64
+
+/** POST /v1/web/login: somebody uses one. */
+struct web_login_request {
+    char login[REQUEST_LOGIN_MAX + 1];
 };
 
 /** Longest number of nodes in text, as in "65536:65536". */
@@ -133,6 +159,24 @@ struct presence_request {
     bool ended;                         /* it has ended, and nobody is to wait for it */
 };
 
+/** What a node wants that says how its health check is. */
+enum drain_ask {
+    DRAIN_ASK_NOTHING,
+    DRAIN_ASK_DRAIN,
+    DRAIN_ASK_UNDRAIN, /* its scheduler gives it work again */
+    DRAIN_ASK_N,
+};
+
+/** PUT /v1/drain: how the health check of a node is (health/fitness.h) */
+struct drain_request {
+    uint32_t n_failed;               /* checks that have failed, one after the other; 0: none */
+    uint32_t every_seconds;          /* one is made after so long */
+    enum drain_ask ask;              /* DRAIN only with FITNESS_CHECKS failed ones */
+    char codes[FITNESS_CODES_MAX];   /* of the last one; "": it has passed */
+    char reason[FITNESS_REASON_MAX]; /* a clause; "" likewise */
+    char hook[FITNESS_REASON_MAX];   /* why its hook has failed; "": it has not */
+};
+
 /**
  * move_request_decode() - PUT /v1/move: {"public": ["HOST:PORT", ...]}; none: it stays
  * @dflt_port:	of those without a port
@@ -150,6 +194,14 @@ struct report_machine {
     bool is_origin;                   /* it looks so (machine_traits_agree()) */
 };
 
+/** How long the NAT of a node keeps a silent UDP mapping, as its agent has measured it. */
+struct report_nat {
+    bool is_measured;      /* the rest is said */
+    bool is_natted;        /* there is a NAT; else a firewall may forget as well */
+    uint32_t survived_ms;  /* the longest rest that a mapping has survived; 0: none */
+    uint32_t forgotten_ms; /* the shortest that none has; 0: none was as long */
+};
+
 /** PUT /v1/status. Texts are JSON; NULL: not said. */
 struct report {
     bool has_node; /* something is said about the node, and then what is left out is not so any more
@@ -158,18 +210,29 @@ struct report {
     char version[REQUEST_WORD_MAX + 1];
     char hostname[NAME_MAX_LEN + 1]; /* of its machine, without a domain; "": not said */
     struct report_machine machine;
-    char *candidates;      /* owns; an array */
-    char *paths;           /* owns; an object: what goes with the candidates */
-    char *aead;            /* owns; an object of MB/s by cipher */
-    char *fabric;          /* owns; an object: node_status.h */
+    char *candidates; /* owns; an array */
+    char *paths;      /* owns; an object: what goes with the candidates */
+    char *aead;       /* owns; an object of MB/s by cipher */
+    char *fabric;     /* owns; an object: node_status.h */
+    /* Owns; how its line is, where it relays; NULL: not said. */
+    struct relay_line_report *line;
     struct subnets routes; /* that it asks for; what it has is the hub's word */
+    uint16_t metrics_port; /* where its agent has figures for Prometheus, at its overlay address; 0:
+                              nowhere */
+    struct report_nat nat;
 
     char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */
     bool has_applied;                  /* the agent says what it has applied: the next two */
     uint64_t applied;                  /* the revision; 0: none yet */
     char *error;                       /* owns; why its last pass failed; NULL: it did not */
-    bool has_edges;                    /* something is said about edges */
+    bool has_cpu;                      /* the next is said */
+    uint16_t cpu_percent;              /* of its machine's cores, in the last minute */
+    uint32_t every_seconds;  /* of a probe: a report comes at least so often; 0: it does not say */
+    bool has_edges;          /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
+    bool has_findings;       /* something is said about what is wrong */
+    struct findings found;   /* owns; all of it: self_decode() */
+    struct daily daily;      /* owns; what its lines carry, day by day: edge_view.h shows it */
     bool has_traffic;        /* something is said about what the node has moved */
     struct traffic traffic;  /* owns; hub/traffic/ keeps it */
     uint64_t run;            /* the writer's; 0: an older one, which says all its edges each time */
@@ -182,6 +245,12 @@ struct report {
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);
+
+/** report_nat_equal() - do both say the same? */
+bool report_nat_equal(const struct report_nat *a, const struct report_nat *b);
+
+/** report_nat_encode() - as it is reported: a new reference; NULL: not measured, or no memory. */
+json_t *report_nat_encode(const struct report_nat *n);
 
 /** report_is_same_text() - are the two texts of reports the same? NULL: nothing is said. */
 bool report_is_same_text(const char *a, const char *b);
@@ -197,6 +266,12 @@ bool report_is_seen_otherwise(const struct report *a, const struct report *b);
 /** enrol_request_decode() - @ret: its secret is to be wiped; its labels are borrowed from @json. */
 int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);
 
+/** web_request_decode() - no body at all is one that says nothing. */
+int web_request_decode(struct web_request *ret, const json_t *json, struct err *e);
+
+/** web_login_request_decode() - @ret: a secret, to be wiped. */
+int web_login_request_decode(struct web_login_request *ret, const json_t *json, struct err *e);
+
 /** job_request_decode() - no body at all is one that says nothing. */
 int job_request_decode(struct job_request *ret, const json_t *json, struct err *e);
 
@@ -205,6 +280,9 @@ int nccl_request_decode(struct nccl_request *ret, const json_t *json, struct err
 
 /** presence_request_decode() - @ret: see there. */
 int presence_request_decode(struct presence_request *ret, const json_t *json, struct err *e);
+
+/** drain_request_decode() - 0, or -EINVAL with words. */
+int drain_request_decode(struct drain_request *ret, const json_t *json, struct err *e);
 
 /** node_request_decode() - @ret: its labels are borrowed from @json. */
 int node_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);

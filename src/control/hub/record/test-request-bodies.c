@@ -539,6 +539,52 @@ static void test_presence(void **state)
     EXPECT_REFUSALS(presence_request_decode, struct presence_request, cases);
 }
 
+static void test_drains(void **state)
+{
+    static const struct case_refused cases[] = {
+        {"{}", "drain: \"failed\" is missing"},
+        {"{'failed':0}", "drain: \"everySeconds\" is missing"},
+        {"{'failed':0,'everySeconds':0}",
+            "drain: \"everySeconds\" is not a whole number from 1 to 86400"},
+        {"{'failed':0,'everySeconds':86401}",
+            "drain: \"everySeconds\" is not a whole number from 1 to 86400"},
+        {"{'failed':1,'everySeconds':1,'codes':'A-1'}",
+            "drain: a check that has failed has \"codes\" and a \"reason\""},
+        {"{'failed':1,'everySeconds':1,'reason':'x'}",
+            "drain: a check that has failed has \"codes\" and a \"reason\""},
+        {"{'failed':1,'everySeconds':1,'codes':'a b','reason':'x'}",
+            "drain: \"codes\" is not a list of codes as WEFT-DISK-002, with commas"},
+        {"{'failed':0,'everySeconds':1,'codes':'A-1','reason':'x'}",
+            "drain: a check that has passed has neither \"codes\" nor a \"reason\""},
+        {"{'failed':2,'everySeconds':1,'codes':'A-1','reason':'x','ask':'drain'}",
+            "drain: \"ask\" is \"drain\" after 2 failed checks, and 3 in a row are needed"},
+        {"{'failed':1,'everySeconds':1,'codes':'A-1','reason':'x','ask':'undrain'}",
+            "drain: \"ask\" is \"undrain\" after a check that has failed"},
+        {"{'failed':0,'everySeconds':1,'ask':'more'}",
+            "drain: \"ask\" is \"more\", and one of nothing, drain, undrain is allowed"},
+        {"{'failed':0,'everySeconds':1,'x':1}", "drain: \"x\" is not a field of it"},
+    };
+    json_t *json = body("{'failed':3,'everySeconds':86400,'codes':'WEFT-DISK-002,WEFT-NIC-002',"
+                        "'reason':'the disk is full','ask':'drain','hook':'no scontrol'}");
+    json_t *least = body("{'failed':0,'everySeconds':1,'ask':'undrain'}");
+    struct drain_request rq;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(drain_request_decode(&rq, json, &e), 0);
+    assert_int_equal(rq.n_failed, 3);
+    assert_int_equal(rq.every_seconds, 86400);
+    assert_int_equal(rq.ask, DRAIN_ASK_DRAIN);
+    assert_string_equal(rq.codes, "WEFT-DISK-002,WEFT-NIC-002");
+    assert_string_equal(rq.reason, "the disk is full");
+    assert_string_equal(rq.hook, "no scontrol");
+    assert_int_equal(drain_request_decode(&rq, least, &e), 0);
+    assert_int_equal(rq.ask, DRAIN_ASK_UNDRAIN);
+    assert_string_equal(rq.reason, "");
+    json_decref(json);
+    json_decref(least);
+    EXPECT_REFUSALS(drain_request_decode, struct drain_request, cases);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_jobs),
         cmocka_unit_test(test_what_nccl_took),
         cmocka_unit_test(test_presence),
+        cmocka_unit_test(test_drains),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,15 @@ static void test_refusals(void **state)
             "report: \"generation\" is not a whole number from 0 to 9223372036854775807"},
         {"{\"node\":{\"paths\":{\"portStep\":1e300}}}",
             "report: \"portStep\" is not a number from -32768 to 32767"},
+        {"{\"daily\":[]}", "report: \"daily\" is not an object"},
+        {"{\"daily\":{\"b\":[[1]]}}", "report: daily: a day is no array of 7 or 9 numbers"},
+        {"{\"owner\":\"probe/b\",\"daily\":{}}",
+            "report: \"daily\" is the agent's to say, and this is a probe's report"},
+        {"{\"node\":{\"nat\":7}}", "report: \"nat\" is not an object"},
+        {"{\"node\":{\"nat\":{\"natted\":1}}}",
+            "report: nat: \"natted\" is neither true nor false"},
+        {"{\"node\":{\"nat\":{\"forgottenMs\":3600001}}}",
+            "report: nat: \"forgottenMs\" is not a whole number from 0 to 3600000"},
         {"{\"node\":{\"paths\":{\"natted\":1}}}", "report: \"natted\" is neither true nor false"},
     };
 
@@ -226,6 +235,7 @@ static void test_whole_report(void **state)
             "\"candidates\":[{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\"}],"
             "\"paths\":{\"natted\":true},\"aead\":{\"aes256gcm\":7},"
             "\"fabric\":{\"kind\":\"efa\"},"
+            "\"nat\":{\"natted\":true,\"survivedMs\":27000,\"forgottenMs\":3600000},"
             "\"machine\":{\"place\":\"p1\",\"host\":\"h1\",\"joinedHere\":true}},"
             "\"traffic\":{\"day\":\"2026-11-23\",\"meter\":17,\"flows\":[{\"peer\":\"b\","
             "\"path\":\"lan\",\"sent\":5,\"received\":6}]},"
@@ -241,6 +251,9 @@ static void test_whole_report(void **state)
     assert_string_equal(rp.paths, "{\"natted\":true}");
     assert_string_equal(rp.aead, "{\"aes256gcm\":7}");
     assert_string_equal(rp.fabric, "{\"kind\":\"efa\"}");
+    assert_true(rp.nat.is_measured && rp.nat.is_natted);
+    assert_int_equal(rp.nat.survived_ms, 27000);
+    assert_int_equal(rp.nat.forgotten_ms, 3600000);
     assert_string_equal(rp.machine.place, "p1");
     assert_string_equal(rp.machine.host, "h1");
     assert_true(rp.machine.has_origin);

@@ -9,11 +9,14 @@
 
 #include "hub/resources/resource.h"
 
+#define AT 1767225600 /* 2026-01-01T00:00:00Z */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void check(const struct object_kind *kind, const json_t *resource)
 {
     struct resource_verdict verdict = {.now = "2026-01-01T00:00:00Z"};
+    json_auto_t *heard = json_object();
     struct resource_part parts[RESOURCE_PARTS_MAX];
     struct resource_want none = {.spec = NULL};
     struct resource_seen s = {.is_there = false};
@@ -34,6 +37,10 @@ static void check(const struct object_kind *kind, const json_t *resource)
         json_decref(resource_request(kind, network, name, &s));
     }
     json_decref(resource_apply(kind, text, &none, &s, RESOURCE_YIELD_ALL, &clash));
+    own_parts_hear(heard, json_object_get(resource, "status"));
+    assert(own_parts_assess(&s.own_parts, heard, AT) <= s.own_parts.n);
+    json_decref(own_parts_stale(&s.own_parts, heard, AT));
+    verdict.own_parts = &s.own_parts;
     n = resource_parts(parts, kind, text, json_object_get(resource, "status"), s.status, &verdict);
     for (size_t i = 0; i < n; i++)
         resource_part_deinit(&parts[i]);

@@ -19,6 +19,9 @@
 #define RETRY_FIRST     (1 * NSEC_PER_SEC)
 #define RETRY_DOUBLINGS 6
 
+/* How many items each projection_next() looks at for what has become old. */
+#define LOOKS 100
+
 void projection_init(struct projection *p)
 {
     *p = (struct projection){.items = KEYS_NULL};
@@ -35,6 +38,7 @@ static void item_free(struct projection *p, struct projection_item *item)
     resource_seen_deinit(&item->seen);
     json_decref(item->status);
     json_decref(item->own);
+    json_decref(item->heard);
     free(item->refused);
     free(item->awaited);
     keys_free(&p->items, &item->keyed);
@@ -138,6 +142,10 @@ int projection_status(
     for (size_t i = 0; i < 2; i++)
         if (json_object_get(status, own[i]))
             (void)json_object_set(item->own, own[i], json_object_get(status, own[i]));
+    if (kind == &mesh_edge_kind && !item->heard)
+        item->heard = json_object();
+    if (item->heard)
+        own_parts_hear(item->heard, status);
     make_due(p, item);
     return item->status && item->own ? 0 : -ENOMEM;
 }
@@ -226,7 +234,8 @@ static const char *shown_refusal(const struct projection_item *item, const char 
 
 struct resource_verdict projection_verdict(const struct projection_item *item, const char *now)
 {
-    struct resource_verdict v = {.generation = item->seen.generation, .now = now};
+    struct resource_verdict v = {
+        .generation = item->seen.generation, .now = now, .own_parts = &item->seen.own_parts};
     const char *reason = NULL;
 
     if (is_in_step(item) || !item->seen.is_there)
@@ -264,7 +273,7 @@ size_t projection_parts(struct resource_part ret[static RESOURCE_PARTS_MAX],
 }
 
 /* Is there anything to write into its status? */
-static bool needs_status(const struct projection_item *item)
+static bool needs_status(const struct projection *p, const struct projection_item *item)
 {
     struct resource_part parts[RESOURCE_PARTS_MAX];
     size_t n;
@@ -272,10 +281,38 @@ static bool needs_status(const struct projection_item *item)
     /* What the hub has not told the status of is left as it is. */
     if (item->want.spec && !item->own)
         return false;
-    n = projection_parts(parts, item, "");
+    n = projection_parts(parts, item, p->now);
     for (size_t i = 0; i < n; i++)
         resource_part_deinit(&parts[i]);
     return n > 0;
+}
+
+/* How many of the parts that their writers write do not count, since they are old or set aside? */
+static size_t count_off(const struct projection *p, struct projection_item *item)
+{
+    int64_t now = 0;
+
+    (void)clock_text_parse(p->now, &now);
+    return own_parts_assess(&item->seen.own_parts, item->heard, now);
+}
+
+static void look_at_own(const struct projection *p, struct projection_item *item)
+{
+    size_t n = count_off(p, item);
+
+    item->is_to_tell |= n > item->n_off;
+    item->n_off = n;
+}
+
+/* Some of the items: is there one of which a part has become old, or is to be set aside? */
+static void look_for_old(struct projection *p)
+{
+    for (size_t i = 0; i < LOOKS && i < p->items.n; i++) {
+        struct projection_item *item = item_at(p, p->cursor++ % p->items.n);
+
+        if (item->seen.own_parts.n > 0 && count_off(p, item) != item->n_off)
+            make_due(p, item);
+    }
 }
 
 /* ---- what is next ---------------------------------------------------------------------------- */
@@ -319,6 +356,7 @@ bool projection_next(struct projection *p, nsec_t now, struct projection_step *r
             item->has_waited = !item->awaited;
             stop_waiting(p, item);
         }
+    look_for_old(p);
     while ((item = list_first(&p->due, struct projection_item, due))) {
         enum resource_yield yield;
         enum resource_step what = decide(item, &yield);
@@ -339,7 +377,8 @@ bool projection_next(struct projection *p, nsec_t now, struct projection_step *r
             continue;
         if (!item->want.spec)
             wait_until(p, item, now + ASK_AGAIN);
-        if (needs_status(item))
+        look_at_own(p, item);
+        if (needs_status(p, item) || (item->is_to_tell && item->own))
             list_add_tail(&p->status_due, &item->status_due);
         else
             projection_wrote_status(item);

@@ -16,6 +16,9 @@
  * What nodes report changes all the time. So writes of status are rare: only what resource_parts()
  * finds worth it, after all that is due otherwise, and no more than twenty a second.
  *
+ * What becomes old does so by the time alone: so items are looked at in turns, some with each
+ * projection_next().
+ *
  * Pure: no clock, no socket. Threads: one at a time.
  */
 #pragma once
@@ -27,6 +30,7 @@
 #include "base/containers.h"
 #include "base/rate.h"
 #include "hub/resources/resource.h"
+#include "os/clock.h"
 #include "store/keys.h"
 
 /** Writes of status: each costs so long, and so many may come at once. */
@@ -39,9 +43,14 @@ struct projection_item {
     const char *name; /* of the resource; in the key */
     struct resource_want want;
     struct resource_seen seen;
-    json_t *status;                /* owns; as the hub told it, until it is written; NULL: it is */
-    json_t *own;                   /* owns; the hub's own part of it; NULL: not told yet */
-    char *refused;                 /* owns; why the hub does not do what the spec says; NULL */
+    json_t *status;  /* owns; as the hub told it, until it is written; NULL: it is */
+    json_t *own;     /* owns; the hub's own part of it; NULL: not told yet */
+    json_t *heard;   /* owns; of an edge: own_parts_hear(); NULL: nothing yet */
+    size_t n_off;    /* parts that their writers write themselves, and that do not count; as of the
+                        last look */
+    bool is_to_tell; /* there are more of them: people are told, and the hub tells its status again
+                      */
+    char *refused;   /* owns; why the hub does not do what the spec says; NULL */
     const char *reason;            /* "Refused" or "Conflict"; with @refused */
     char asked[RESOURCE_HASH_MAX]; /* spec that the hub was asked for last */
     bool is_asked;                 /* the hub has not answered yet */
@@ -62,6 +71,8 @@ struct projection {
     struct list waiting; /* the rest is in no list */
     struct list status_due;
     struct rate status_rate;
+    char now[CLOCK_TEXT_MAX];        /* the time, RFC 3339: set before projection_next() */
+    size_t cursor;                   /* of the looks at what becomes old, in @items */
     bool is_complete;                /* the hub has told all that it has */
     bool keeps_all;                  /* see projection_keep_all() */
     bool has_list[OBJECT_KINDS_MAX]; /* all resources of the kind were read */

@@ -83,34 +83,6 @@ int resource_want_set(struct resource_want *w, const struct object_kind *kind, c
 
 /* ---- what the API server has ----------------------------------------------------------------- */
 
-/* Fields that change all the time and are not worth a write: a write for another reason takes them
- * along. */
-static const char *const restless[] = {"lastSeen", "handshakeAgeSeconds", "tunnelRttMs",
-    "underlayRttMs", "rttUs", "revision", "lastTransitionTime"};
-
-static void drop_restless(json_t *json)
-{
-    const char *key;
-    json_t *below;
-    size_t i;
-
-    for (i = 0; json_is_object(json) && i < sizeof(restless) / sizeof(*restless); i++)
-        (void)json_object_del(json, restless[i]);
-    json_object_foreach(json, key, below)
-        drop_restless(below);
-    json_array_foreach(json, i, below)
-        drop_restless(below);
-}
-
-void resource_status_hash(char ret[static RESOURCE_HASH_MAX], const json_t *status)
-{
-    json_t *copy = json_deep_copy(status);
-
-    drop_restless(copy);
-    kube_spec_hash_json(ret, copy);
-    json_decref(copy);
-}
-
 /* Of a status as it is seen the conditions are kept, and of all else the hashes. */
 static json_t *digest_status(const json_t *status)
 {
@@ -120,7 +92,7 @@ static json_t *digest_status(const json_t *status)
     json_t *value;
 
     json_object_foreach((json_t *)status, key, value) {
-        resource_status_hash(hash, value);
+        kube_part_hash(hash, value);
         (void)json_object_set_new(
             ret, key, strcmp(key, "conditions") == 0 ? json_deep_copy(value) : json_string(hash));
     }
@@ -135,6 +107,7 @@ void resource_seen_deinit(struct resource_seen *s)
     json_decref(s->others);
     json_decref(s->finalizers);
     json_decref(s->status);
+    own_parts_deinit(&s->own_parts);
     *s = (struct resource_seen){0};
 }
 
@@ -228,6 +201,12 @@ int resource_seen_set(
     find_others(s, json_object_get(meta, "managedFields"));
     find_finalizers(s, json_object_get(meta, "finalizers"));
     s->status = digest_status(json_object_get(resource, "status"));
+    if (kind == &mesh_edge_kind &&
+        own_parts_set(&s->own_parts, name, json_object_get(resource, "status"),
+            json_object_get(meta, "managedFields")) != 0) {
+        resource_seen_deinit(s);
+        return -ENOMEM;
+    }
     if (s->others || strcmp(s->hash, s->done) != 0 ||
         strcmp(s->revision, KUBE_SPEC_NO_REVISION) == 0)
         s->spec = json_incref(spec);
@@ -421,6 +400,25 @@ static void add_condition(
     (void)json_array_append_new(list, condition);
 }
 
+/* When the verdict is, s since 1970; 0: it does not say. */
+static int64_t time_of(const struct resource_verdict *v)
+{
+    int64_t at = 0;
+
+    (void)clock_text_parse(v->now, &at);
+    return at;
+}
+
+/* "Stale" of what the hub knows is joined with what the API server shows. */
+static json_t *finish_condition(const json_t *given, const struct resource_verdict *v)
+{
+    static const struct own_parts none = {.n = 0};
+    const json_t *silent = json_object_get(given, "silent");
+
+    return silent ? own_parts_stale(v->own_parts ? v->own_parts : &none, silent, time_of(v))
+                  : json_deep_copy(given);
+}
+
 static json_t *conditions(
     const json_t *status, const json_t *seen, const struct resource_verdict *v)
 {
@@ -434,21 +432,34 @@ static json_t *conditions(
             v->refused ? v->refused : ""),
         seen, v);
     json_array_foreach(json_object_get(status, "conditions"), i, one)
-        add_condition(list, json_deep_copy(one), seen, v);
+        add_condition(list, finish_condition(one, v), seen, v);
     return list;
 }
 
-static void drop_all_empty(json_t *json)
+/* The part called @key, where its writer writes it; NULL: the hub does. */
+static const struct own_part *own_part(const struct resource_verdict *v, const char *key)
 {
-    const char *key;
-    json_t *below;
-    size_t i;
+    return v->own_parts ? own_parts_find(v->own_parts, key) : NULL;
+}
 
-    drop_empty(json);
-    json_object_foreach(json, key, below)
-        drop_all_empty(below);
-    json_array_foreach(json, i, below)
-        drop_all_empty(below);
+/* Is it the hub's to write? What its writer writes in time is not, nor is to take away what
+ * somebody else has written, which is not possible. */
+static bool is_to_write(const struct resource_verdict *v, const char *key, bool is_there)
+{
+    const struct own_part *p = own_part(v, key);
+
+    return !p || (!own_parts_has(v->own_parts, key, time_of(v)) && (is_there || p->by[0] == '\0'));
+}
+
+/* What the hub writes in place of another one must not look as if that one wrote it. */
+static json_t *edge_part(const struct resource_verdict *v, const char *key, json_t *value)
+{
+    const struct own_part *p = own_part(v, key);
+    json_t *copy = json_deep_copy(value);
+
+    if (p && p->is_aside)
+        (void)json_object_set_new(copy, KUBE_PART_EVERY, json_integer(0));
+    return json_pack("{s:o}", key, copy);
 }
 
 /* @status is taken. */
@@ -458,10 +469,10 @@ static void add_part(struct resource_part *p, const char *manager, json_t *statu
 
     json_decref(status);
     status = copy;
-    drop_all_empty(status);
+    kube_part_drop_empty(status);
     (void)snprintf(p->manager, sizeof(p->manager), "%s", manager);
     p->status = status;
-    resource_status_hash(p->hash, status);
+    kube_part_hash(p->hash, status);
 }
 
 size_t resource_parts(struct resource_part ret[static RESOURCE_PARTS_MAX],
@@ -481,12 +492,12 @@ size_t resource_parts(struct resource_part ret[static RESOURCE_PARTS_MAX],
             (void)json_object_set(rest, key, value);
         else if (kind != &mesh_edge_kind || strcmp(key, "hub") == 0)
             (void)json_object_set(own, key, value);
-        else if (n < RESOURCE_PARTS_MAX - 1)
-            add_part(&ret[n++], key, json_pack("{s:O}", key, value));
+        else if (n < RESOURCE_PARTS_MAX - 1 && is_to_write(verdict, key, true))
+            add_part(&ret[n++], key, edge_part(verdict, key, value));
     }
     json_object_foreach((json_t *)seen, key, value)
         if (kind == &mesh_edge_kind && strchr(key, '/') && !json_object_get(status, key) &&
-            n < RESOURCE_PARTS_MAX - 1)
+            n < RESOURCE_PARTS_MAX - 1 && is_to_write(verdict, key, false))
             add_part(&ret[n++], key, json_object());
     if (json_object_size(rest) > 0) {
         char manager[RESOURCE_BY_MAX + 1];
@@ -510,19 +521,16 @@ bool resource_part_is_shown(const struct resource_part *p, const json_t *seen)
 
     json_object_foreach(p->status, key, value) {
         const json_t *there = json_object_get(seen, key);
-        bool is_restless = false;
 
-        for (size_t i = 0; i < sizeof(restless) / sizeof(*restless); i++)
-            is_restless |= strcmp(restless[i], key) == 0;
-        if (is_restless)
+        if (kube_part_is_restless(key))
             continue;
         if (!there)
             return false;
-        resource_status_hash(wanted, value);
+        kube_part_hash(wanted, value);
         if (json_is_string(there))
             (void)snprintf(shown, sizeof(shown), "%s", json_string_value(there));
         else
-            resource_status_hash(shown, there);
+            kube_part_hash(shown, there);
         if (strcmp(wanted, shown) != 0)
             return false;
     }
@@ -546,6 +554,10 @@ static json_t *ready_condition(const struct model_node *node)
         status = "Unknown";
         reason = "Stock";
         text = "a WireGuard without an agent reports nothing";
+    } else if (node->reported->is_down) {
+        status = "False";
+        reason = "Down";
+        text = "its machine is down, or cut off";
     } else if (node->reported->was_silent) {
         status = "False";
         reason = "Silent";
@@ -561,6 +573,28 @@ static json_t *ready_condition(const struct model_node *node)
     }
     return json_pack("{s:s, s:s, s:s, s:s}", "type", "Ready", "status", status, "reason", reason,
         "message", text);
+}
+
+/* An edge's, with the writers that are not heard any more, and when each was: of them its condition
+ * is made. */
+static json_t *edge_status(const struct edge_pair *pair)
+{
+    json_t *status = edge_view_status(pair, clock_wall_s());
+    json_t *silent = json_object();
+    const char *name;
+    json_t *part;
+
+    json_object_foreach(status, name, part) {
+        int64_t at = 0;
+
+        if (!json_is_true(json_object_get(part, "stale")))
+            continue;
+        (void)clock_text_parse(json_string_value(json_object_get(part, KUBE_PART_AT)), &at);
+        (void)json_object_set_new(silent, name, json_integer(at));
+    }
+    (void)json_object_set_new(
+        status, "conditions", json_pack("[{s:s, s:o}]", "type", "Stale", "silent", silent));
+    return status;
 }
 
 json_t *resource_status(const struct model *m, const struct object_kind *kind, const char *of)
@@ -580,9 +614,11 @@ json_t *resource_status(const struct model *m, const struct object_kind *kind, c
     if (kind == &network_kind)
         return json_pack("{s:I}", "nodes", (json_int_t)net->nodes.n);
     if (kind == &mesh_edge_kind)
-        return edge_pair_find(&pair, net, name) ? edge_view_status(&pair, clock_wall_s()) : NULL;
+        return edge_pair_find(&pair, net, name) ? edge_status(&pair) : NULL;
     node = model_find_node(net, name);
     status = node ? reports_of_node(node) : NULL;
+    /* It is never the same, and would be written again and again. */
+    (void)json_object_del(status, "relayLine");
     if (status)
         (void)json_object_set_new(status, "conditions", json_pack("[o]", ready_condition(node)));
     return status;

@@ -35,6 +35,7 @@
 #include <stdint.h>
 
 #include "backends/kubernetes/kube_client.h"
+#include "hub/resources/own_parts.h"
 #include "mesh/object/object.h"
 
 struct model;
@@ -49,7 +50,7 @@ struct model;
 #define RESOURCE_NAME_MAX (NAME_MAX_LEN + 1 + OBJECT_NAME_MAX)
 
 /** Longest name of a field manager, as Kubernetes has it. */
-#define RESOURCE_BY_MAX 128
+#define RESOURCE_BY_MAX KUBE_PART_MANAGER_MAX
 
 /** Room for a hash, and for a revision as text. */
 #define RESOURCE_HASH_MAX     KUBE_SPEC_HASH_MAX
@@ -98,6 +99,7 @@ struct resource_seen {
     json_t *others;     /* owns; fields of the spec that others own, as FieldsV1; NULL: none */
     json_t *finalizers; /* owns; without the hub's; only while it is being deleted */
     json_t *status;     /* owns; its conditions, and of all else the hashes; NULL: none */
+    struct own_parts own_parts; /* of an edge: what its writers write themselves */
 };
 
 /**
@@ -160,6 +162,7 @@ struct resource_verdict {
     const char *reason;    /* "Refused" or "Conflict"; with @refused */
     json_int_t generation; /* of the spec that this is about */
     const char *now;       /* the time, RFC 3339 */
+    const struct own_parts *own_parts; /* which writers write themselves; NULL: none */
 };
 
 /** One writer's part of a status. */
@@ -182,6 +185,7 @@ const json_t *resource_condition(const json_t *status, const char *type);
  *
  * A MeshEdge's "agent/A", "probe/A" and so on have the field managers of those names; a Node's
  * status has "agent/NAME". The conditions, an edge's "hub" and all of a Network are the hub's own.
+ * What its writer writes itself, in time, is left out.
  *
  * Return: how many there are in @ret, for resource_part_deinit().
  */
@@ -198,14 +202,11 @@ void resource_part_deinit(struct resource_part *p);
  */
 bool resource_part_is_shown(const struct resource_part *p, const json_t *seen);
 
-/** resource_status_hash() - likewise, without the fields that are not worth a write. */
-void resource_status_hash(char ret[static RESOURCE_HASH_MAX], const json_t *status);
-
 /* ---- the status of a network, node or edge, as its resource of Kubernetes shows it ----------- */
 
 /*
  * It is what the hub's API answers of the object, and of a node the condition "Ready" besides,
- * which "kubectl wait" can wait for.
+ * which "kubectl wait" can wait for; of an edge "Stale", which is made of what is old.
  *
  * Threads: the hub's loop only.
  */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backends/kubernetes/kube_part.h"
 #include "base/err.h"
 #include "hub/resources/resource.h"
 #include "os/clock.h"
@@ -202,19 +203,8 @@ const char *resource_api_clash(int r, const struct err *e)
 int resource_api_apply_status(struct kube_client *c, const struct object_kind *kind,
     const char *name, const struct resource_part *part, json_t **ret, struct err *e)
 {
-    json_auto_t *body = json_pack("{s:s, s:s, s:{s:s}, s:O}", "apiVersion", KUBE_API, "kind",
-        kind->name, "metadata", "name", name, "status", part->status);
-    char manager[3 * RESOURCE_BY_MAX + 1];
-    char rest[sizeof(manager) + 64];
-    char path[PATH_SIZE];
-    size_t n = 0;
-
-    /* Names of managers are those of nodes, with a slash. */
-    for (const char *p = part->manager; *p; p++)
-        n += (size_t)snprintf(manager + n, sizeof(manager) - n, *p == '/' ? "%%2F" : "%c", *p);
-    (void)snprintf(rest, sizeof(rest), "/status?force=true&fieldManager=%s", manager);
-    return ask(c, "PATCH", path_of(c, path, kind, name, rest), "application/apply-patch+yaml", body,
-        ret, e);
+    return kube_part_apply(
+        c, kind, name, part->manager, part->status, true, clock_now() + REQUEST_NS, ret, e);
 }
 
 int resource_api_release(struct kube_client *c, const struct object_kind *kind, const char *name,

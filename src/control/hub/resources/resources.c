@@ -236,7 +236,7 @@ static void look_at_status(struct resources *s, struct sent *t, nsec_t now)
     status = resource_status(s->h->model, t->kind, t->name);
     if (!status)
         return;
-    resource_status_hash(hash, status);
+    kube_part_hash(hash, status);
     if (strcmp(hash, t->status_hash) == 0) {
         json_decref(status);
         return;

@@ -723,6 +723,69 @@ static void test_no_status_of_what_goes(void **state)
     projection_reset(&p);
 }
 
+/* The resource shows all that is to be written now. */
+static void show_all(struct projection *p, struct projection_item *item, json_t *there)
+{
+    struct resource_part parts[RESOURCE_PARTS_MAX];
+    size_t n = projection_parts(parts, item, p->now);
+
+    for (size_t i = 0; i < n; i++) {
+        (void)json_object_update(json_object_get(there, "status"), parts[i].status);
+        resource_part_deinit(&parts[i]);
+    }
+    projection_wrote_status(item);
+    assert_int_equal(projection_saw(p, &mesh_edge_kind, there), 0);
+}
+
+/* What its writer writes itself is left to it, until it stops: then people are told, and the hub
+ * tells again what it knows. */
+static void test_a_writer_that_stops(void **state)
+{
+    const int64_t at = 1767225600; /* 2026-01-01T00:00:00Z */
+    json_t *status = parse("{\"agent/a\":{\"path\":\"lan\"},\"hub\":{\"state\":\"lan\"},"
+                           "\"conditions\":[{\"type\":\"Stale\",\"silent\":{}}]}");
+    json_t *own = json_pack("{s:s}", "path", "lan");
+    struct projection_item *item;
+    char hash[RESOURCE_HASH_MAX];
+    struct projection p;
+    json_t *there;
+
+    edge_hash("auto", hash);
+    begin(&p);
+    (void)clock_text(p.now, at);
+    tell(&p, "auto", 5);
+    there = edge_resource("auto", "3", hash, "5");
+    kube_part_stamp(own, at, 300);
+    (void)json_object_set_new(there, "status", json_pack("{s:o}", "agent/a", own));
+    assert_int_equal(projection_saw(&p, &mesh_edge_kind, there), 0);
+    item = projection_find(&p, &mesh_edge_kind, EDGE_RESOURCE);
+    assert_int_equal(projection_status(&p, &mesh_edge_kind, EDGE_RESOURCE, status), 0);
+    assert_string_equal(parts_of(item), RESOURCE_MANAGER_STATUS " ");
+    assert_true(has_status_to_write(&p));
+    assert_false(item->is_to_tell);
+    show_all(&p, item, there);
+    assert_false(has_status_to_write(&p));
+    /* Nobody says anything any more. */
+    (void)clock_text(p.now, at + 750);
+    assert_false(has_status_to_write(&p));
+    (void)clock_text(p.now, at + 751);
+    assert_true(has_status_to_write(&p));
+    assert_true(item->is_to_tell);
+    assert_int_equal(item->n_off, 1);
+    item->is_to_tell = false;
+    show_all(&p, item, there);
+    assert_false(has_status_to_write(&p));
+    /* It is back. */
+    kube_part_stamp(own, at + 760, 300);
+    assert_int_equal(projection_saw(&p, &mesh_edge_kind, there), 0);
+    assert_true(has_status_to_write(&p));
+    assert_false(item->is_to_tell);
+    assert_int_equal(item->n_off, 0);
+    json_decref(there);
+    json_decref(status);
+    projection_reset(&p);
+}
+
 /* A thousand nodes report at once: twenty writes now, and then twenty a second. */
 static void test_status_is_written_slowly(void **state)
 {
@@ -785,6 +848,7 @@ int main(void)
         cmocka_unit_test(test_verdict),
         cmocka_unit_test(test_parts_that_are_due),
         cmocka_unit_test(test_no_status_of_what_goes),
+        cmocka_unit_test(test_a_writer_that_stops),
         cmocka_unit_test(test_status_is_written_slowly),
     };
 

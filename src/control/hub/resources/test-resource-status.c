@@ -87,6 +87,28 @@ static void test_others(void **state)
     json_decref(json);
 }
 
+/* Of an edge, whose writers the hub does not hear any more, and since when. */
+static void test_silent_writers(void **state)
+{
+    struct model_node *a = sample_hub_node(&hub, "a");
+    json_t *json = status(&mesh_edge_kind, "default.a--b");
+    const json_t *stale = json_array_get(json_object_get(json, "conditions"), 0);
+
+    assert_string_equal(json_string_value(json_object_get(stale, "type")), "Stale");
+    assert_int_equal(json_object_size(json_object_get(stale, "silent")), 0);
+    json_decref(json);
+    a->spec.stock = false;
+    a->reported->heard.report.has_applied = true;
+    a->reported->reported_at = 1800000000;
+    a->reported->is_down = true;
+    json = status(&mesh_edge_kind, "default.a--b");
+    stale = json_array_get(json_object_get(json, "conditions"), 0);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(stale, "silent"), "agent/a")),
+        1800000000);
+    json_decref(json);
+}
+
 /* What is gone, and names that no resource of ours has. */
 static void test_nothing(void **state)
 {
@@ -103,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_ready, enter, leave),
         cmocka_unit_test_setup_teardown(test_others, enter, leave),
+        cmocka_unit_test_setup_teardown(test_silent_writers, enter, leave),
         cmocka_unit_test_setup_teardown(test_nothing, enter, leave),
     };
 

@@ -156,7 +156,7 @@ static void test_what_is_seen(void **state)
     assert_null(s.others);
     assert_null(s.finalizers);
     one = json_pack("{s:s}", "state", "up");
-    resource_status_hash(digest, one);
+    kube_part_hash(digest, one);
     json_decref(one);
     /* Of its status the conditions are kept, and of the rest what tells whether it is another. */
     one = json_pack("{s:s, s:[{s:s}]}", "hub", digest, "conditions", "type", "T");
@@ -681,7 +681,7 @@ static void test_whose_part_is_whose(void **state)
         for (size_t k = 0; k < n; k++) {
             char hash[RESOURCE_HASH_MAX];
 
-            resource_status_hash(hash, parts[k].status);
+            kube_part_hash(hash, parts[k].status);
             assert_string_equal(parts[k].hash, hash);
             (void)json_object_del(parts[k].status, "conditions");
             (void)json_object_set(all, parts[k].manager, parts[k].status);
@@ -741,7 +741,7 @@ static void test_what_is_shown(void **state)
     json_t *seen = json_object();
 
     assert_false(resource_part_is_shown(&p, seen));
-    resource_status_hash(hash, json_object_get(p.status, "hub"));
+    kube_part_hash(hash, json_object_get(p.status, "hub"));
     (void)json_object_set_new(seen, "hub", json_string(hash));
     assert_false(resource_part_is_shown(&p, seen));
     (void)json_object_set_new(

@@ -359,6 +359,21 @@ static void remove_resource(struct writer *w, struct projection_item *item, bool
     json_decref(answer);
 }
 
+/* Parts that their writers write themselves, and that do not count: say why, and let the loop tell
+ * what the hub has in their place. */
+static void tell_set_aside(struct writer *w, struct projection_item *item)
+{
+    const struct own_parts *own = &item->seen.own_parts;
+    char why[OWN_PART_WHY_MAX];
+
+    item->is_to_tell = false;
+    for (size_t i = 0; i < own->n; i++)
+        if (own->items[i].is_aside)
+            show(w, item, "SetAside", own_part_explain(&own->items[i], why));
+    if (!item->status)
+        tell_loop(w, mail_new(MAIL_TELL, item->kind, item->name, 0, NULL));
+}
+
 /* Each writer's part as that writer. No person owns a status, so it is forced. */
 static void write_status(struct writer *w, struct projection_item *item)
 {
@@ -366,9 +381,12 @@ static void write_status(struct writer *w, struct projection_item *item)
     json_t *answer = NULL;
     char wall[RESOURCE_API_TIME_MAX];
     struct err e = ERR_NULL;
-    size_t n = projection_parts(parts, item, resource_api_time(wall, false));
+    size_t n;
     int r = 0;
 
+    if (item->is_to_tell)
+        tell_set_aside(w, item);
+    n = projection_parts(parts, item, resource_api_time(wall, false));
     for (size_t i = 0; i < n; i++) {
         if (r == 0) {
             json_decref(answer);
@@ -495,6 +513,7 @@ static bool turn(struct writer *w, nsec_t now)
         if (r != 0)
             pause_for(w, r, &e);
     }
+    (void)clock_text(w->projection.now, clock_wall_s());
     if (clock_now() < w->pause_until || !projection_next(&w->projection, clock_now(), &step))
         return false;
     w->has_complained = false;

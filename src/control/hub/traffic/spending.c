@@ -10,6 +10,7 @@
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_read.h"
 #include "hub/watch/edge_events.h"
+#include "hub/watch/health.h"
 #include "mesh/object/traffic.h"
 #include "os/log.h"
 
@@ -63,6 +64,32 @@ static void tell_level(
     log_info("network %s: %s", network, text);
 }
 
+/* What is found of a budget that is at that level; SPENT_LOW: nothing. */
+static void find_level(
+    const struct network_spending *of, const struct spent *line, enum spent_level level)
+{
+    struct health *h = of->s->health;
+    const char *network = of->keyed.key;
+    const char *job = line->budget.job[0] ? line->budget.job : network;
+    struct findings *found = h ? health_begin(h, network, FINDING_OF_BUDGET, job) : NULL;
+
+    if (!found)
+        return;
+    if (level != SPENT_LOW)
+        (void)findings_add(found, level == SPENT_ALL ? FINDING_BUDGET_SPENT : FINDING_BUDGET_NEAR,
+            job, of->wall_s, "%.0f %% of the day's budget of %s %s is spent.",
+            floor(line->share * 100), line->budget.job[0] ? "job" : "network", job);
+    health_end(h, network, job, of->wall_s);
+}
+
+/* Nothing is found of budgets that are none any more. */
+static void forget_levels(const struct network_spending *of, const struct spent_list *now)
+{
+    for (unsigned k = 0; k < of->spent.n; k++)
+        if (!spent_find(now, of->spent.items[k].budget.job))
+            find_level(of, &of->spent.items[k], SPENT_LOW);
+}
+
 static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 {
     struct network_spending *of = ctx;
@@ -98,7 +125,9 @@ static void on_end(void *ctx, int r, const struct err *e)
 
         spent_measure(line);
         tell_level(of, line, before ? before->level : SPENT_LOW);
+        find_level(of, line, line->level);
     }
+    forget_levels(of, &of->reading);
     of->spent = of->reading;
 }
 
@@ -145,6 +174,8 @@ void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
 
         if (net && net->spec.budgets.n > 0)
             continue;
+        if (net && of->spent.n > 0)
+            forget_levels(of, &no_budgets);
         of->spent.n = of->reading.n = 0;
         if (!of->is_read)
             keys_free(&s->networks, &of->keyed);

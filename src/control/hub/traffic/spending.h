@@ -3,9 +3,9 @@
  *
  * Theory of operation. What a network with budgets has moved today is read from the store, where
  * all hubs' records are (traffic_read.h), priced, and judged. When a budget's share passes 80 or
- * 100 percent it is an event, and so is its end: the next day, or a greater budget. What has no
- * price counts for nothing, and is said beside it. What one end says of a member that has not told
- * of that day spends nothing until it has.
+ * 100 percent it is an event, and so is its end: the next day, or a greater budget; as long as it
+ * lasts it is a finding. What has no price counts for nothing, and is said beside it. What one end
+ * says of a member that has not told of that day spends nothing until it has.
  *
  * A network is looked at every quarter of a minute, but less often where that takes long: a look
  * takes a fiftieth of the hub's time at most.
@@ -23,6 +23,7 @@
 #include "store/keys.h"
 
 struct edge_events;
+struct health;
 struct traffic_book;
 
 /** How often budgets are judged, unless that takes long. */
@@ -31,6 +32,7 @@ struct traffic_book;
 struct spending {
     struct traffic_book *book;   /* pins; what is read, and whose model it is */
     struct edge_events *events;  /* pins; who is told */
+    struct health *health;       /* pins; where it is found; NULL: nowhere */
     const struct prices *prices; /* pins; of networks without a table of their own; NULL: none,
                                     and budgets of money stand still in these */
     struct keys networks;        /* of struct network_spending: those with budgets;

@@ -100,6 +100,21 @@ static void expect_newest(int32_t day, const char *text)
     json_decref(events);
 }
 
+/* All that is found, "CODE SUBJECT ". */
+static void expect_found(const char *text)
+{
+    const struct findings *found = health_of(&tellers_hub.hub->reports.health, "default");
+    char is[256] = "";
+
+    for (size_t i = 0; i < found->n; i++) {
+        size_t len = strlen(is);
+
+        (void)snprintf(is + len, sizeof(is) - len, "%s %s ",
+            finding_kinds[found->items[i]->code].code, found->items[i]->subject);
+    }
+    assert_string_equal(is, text);
+}
+
 /* People are told how much of which budget is spent. */
 static void test_words_of_events(void **state)
 {
@@ -108,16 +123,29 @@ static void test_words_of_events(void **state)
     set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":350}]", 200);
     expect_events(TELLERS_DAY, "BudgetNear(llama) ");
     expect_newest(TELLERS_DAY, "88 % of the day's budget of job llama is spent");
+    expect_found("WEFT-COST-001 llama ");
     set_budgets("[{\"bytesPerDay\":155}]", 200);
     expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(default) ");
     expect_newest(TELLERS_DAY, "200 % of the day's budget of network default is spent");
+    expect_found("WEFT-COST-002 default ");
     set_budgets("[{\"bytesPerDay\":350}]", 200);
     expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(default) BudgetNear(default) ");
     expect_newest(TELLERS_DAY, "88 % of the day's budget of network default is only spent");
+    expect_found("WEFT-COST-001 default ");
     set_budgets("[{\"bytesPerDay\":1000}]", 200);
     expect_events(TELLERS_DAY,
         "BudgetNear(llama) BudgetSpent(default) BudgetNear(default) BudgetAgain(default) ");
     expect_newest(TELLERS_DAY, "31 % of the day's budget of network default is only spent");
+    expect_found("");
+    set_budgets("[{\"bytesPerDay\":350}]", 200);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(default) BudgetNear(default) "
+                               "BudgetAgain(default) BudgetNear(default) ");
+    expect_found("WEFT-COST-001 default ");
+    /* A budget that is none any more. */
+    set_network("budgets", NULL, 200);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(default) BudgetNear(default) "
+                               "BudgetAgain(default) BudgetNear(default) ");
+    expect_found("");
 }
 
 /* Where records cannot be read it is said, what was judged before stays, and is judged again. */

@@ -26,6 +26,10 @@ const char *const edge_event_names[] = {
     [EDGE_EVENT_STORE_AGAIN] = "StoreAgain",
     [EDGE_EVENT_COPIED] = "NodeCopied",
     [EDGE_EVENT_COPIED_NO_MORE] = "NodeCopiedNoMore",
+    [EDGE_EVENT_ASKED_AWAY] = "AskedAway",
+    [EDGE_EVENT_LET_BACK] = "LetBack",
+    [EDGE_EVENT_FOUND] = "Found",
+    [EDGE_EVENT_GONE] = "Gone",
 };
 
 _Static_assert(sizeof(edge_event_names) / sizeof(*edge_event_names) == EDGE_EVENT_N, "a name each");
@@ -34,6 +38,7 @@ struct edge_event_kept {
     uint64_t number; /* of the event, from 1 on */
     int64_t at;
     enum edge_event_kind kind;
+    const char *code; /* a constant; NULL: none */
     char object[OBJECT_NAME_MAX + 1];
     char text[EDGE_EVENT_TEXT_MAX];
 };
@@ -85,9 +90,20 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev)
     s->n++;
     if (!kept)
         return;
-    *kept = (struct edge_event_kept){.number = s->n, .at = ev->at, .kind = ev->kind};
+    *kept =
+        (struct edge_event_kept){.number = s->n, .at = ev->at, .kind = ev->kind, .code = ev->code};
     (void)snprintf(kept->object, sizeof(kept->object), "%s", ev->object);
     (void)snprintf(kept->text, sizeof(kept->text), "%s", ev->text);
+}
+
+uint64_t edge_events_last(const struct edge_events *s, const char *network)
+{
+    const struct edge_events_ring *ring = keys_find(&s->rings, network);
+
+    if (!ring || ring->n == 0)
+        return 0;
+    /* The newest is before the oldest once the ring goes around, and else the last one. */
+    return ring->kept[ring->first > 0 ? ring->first - 1 : ring->n - 1].number;
 }
 
 void edge_events_forget(struct edge_events *s, const char *network)
@@ -109,9 +125,9 @@ json_t *edge_events_encode(const struct edge_events *s, const char *network)
         const struct edge_event_kept *kept = &ring->kept[(ring->first + i) % ring->n];
 
         fields_append(
-            &items, json_pack("{s:I, s:I, s:s, s:s, s:s}", "number", (json_int_t)kept->number,
-                        "time", (json_int_t)kept->at, "type", edge_event_names[kept->kind],
-                        "object", kept->object, "text", kept->text));
+            &items, json_pack("{s:I, s:I, s:s, s:s*, s:s, s:s}", "number", (json_int_t)kept->number,
+                        "time", (json_int_t)kept->at, "type", edge_event_names[kept->kind], "code",
+                        kept->code, "object", kept->object, "text", kept->text));
     }
     return items;
 }

@@ -13,7 +13,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "mesh/object/edge_status.h"
+#include "health/pair.h"
 #include "store/keys.h"
 
 enum edge_event_kind {
@@ -34,6 +34,10 @@ enum edge_event_kind {
     EDGE_EVENT_STORE_AGAIN,  /* it does again */
     EDGE_EVENT_COPIED,       /* another machine runs as the same node */
     EDGE_EVENT_COPIED_NO_MORE,
+    EDGE_EVENT_ASKED_AWAY, /* a relay is full, and asks a pair to go another way */
+    EDGE_EVENT_LET_BACK,   /* the pair may use it again */
+    EDGE_EVENT_FOUND, /* something is found of which there is no event of its own (finding.h) */
+    EDGE_EVENT_GONE,  /* it is over */
     EDGE_EVENT_N,
 };
 
@@ -49,7 +53,8 @@ struct edge_event {
     int64_t at;          /* s since 1970 */
     const char *network; /* its name */
     const char *object;  /* the edge's name; the node's whose agent it is about; or that of the job
-                            or network whose budget it is; or the hub's */
+                            or network whose budget it is; or the hub's; or a finding's subject */
+    const char *code;    /* of the finding, a constant; NULL: it is none */
     const char *text;    /* a clause */
 };
 
@@ -67,6 +72,9 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev);
 
 /** edge_events_forget() - a network is gone, and its events with it. */
 void edge_events_forget(struct edge_events *s, const char *network);
+
+/** edge_events_last() - the number of the network's last event; 0: there is none. */
+uint64_t edge_events_last(const struct edge_events *s, const char *network);
 
 /** "FellBack", "NeverApplied", ... as in JSON. */
 extern const char *const edge_event_names[];

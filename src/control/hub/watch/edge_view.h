@@ -2,7 +2,8 @@
  * edge_view.h - a network's edges as the hub knows them: both ends' parts, and the state.
  *
  * This joins what agents and probes report (reports.h) with the MeshEdge objects of the model. It
- * does so each time somebody reads the edges, and keeps nothing.
+ * does so each time somebody reads the edges, and keeps nothing. What a probe said that is silent,
+ * or whose machine is down, is not shown, nor what is said to reach a machine that is down.
  *
  * Threads: the hub's loop only.
  */
@@ -13,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "health/pair.h"
 #include "hub/model/model.h"
 
 /** A pair of nodes, in byte order of their names. Borrowed. */
@@ -44,6 +46,9 @@ void edge_pairs_deinit(struct edge_pairs *p);
  */
 int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bool and_implied);
 
+/** edge_view_facts() - all that is known of the pair; lent until something is reported. */
+void edge_view_facts(const struct edge_pair *pair, int64_t wall_s, struct pair_facts *ret);
+
 /** edge_view_status() - the `status` of a MeshEdge: all parts, the hub's too; NULL: none is known.
  */
 json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s);
@@ -52,10 +57,20 @@ json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s);
 json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s);
 
 /**
- * edge_view_list() - all of a network in rows: {"edges": [...], "counts": {...}, "leftOut": 0}
+ * edge_view_list() - all that are known of a network, in rows:
+ * {"edges": [...], "counts": {...}, "leftOut": 0}
  *
  * Edges in trouble come first; the others follow as far as there is room.
  *
  * Return: a new reference, NULL: no memory.
  */
 json_t *edge_view_list(const struct model_network *net, int64_t wall_s);
+
+/**
+ * edge_view_list_all() - the same with the pairs of which nobody says anything
+ *
+ * Those come last, but for pairs with a node that is not heard, which are in trouble. There are
+ * n * n / 2 of them, so no more are looked at than the list has room for, several times over; the
+ * rest is counted in "leftOut" alone.
+ */
+json_t *edge_view_list_all(const struct model_network *net, int64_t wall_s);

@@ -11,10 +11,11 @@
 #include "base/err.h"
 #include "hub/overlay/overlay.h"
 #include "hub/watch/watch.h"
+#include "mesh/object/node_status.h"
 #include "os/log.h"
 #include "store/store.h"
 
-/* How often the hub looks for agents that have stopped reporting. */
+/* How often the parts are counted. */
 #define REPORTS_LOOK (10 * NSEC_PER_SEC)
 
 /* By how much the clock has to run differently to have been set. */
@@ -27,6 +28,13 @@ void reports_init(struct reports *s, struct model *model)
 {
     *s = (struct reports){.model = model};
     list_init(&s->unsaved);
+    health_init(&s->health, model, &s->events);
+}
+
+void reports_deinit(struct reports *s)
+{
+    edge_events_deinit(&s->events);
+    health_deinit(&s->health);
 }
 
 static void mark_unsaved(struct reports *s, const struct model_node *node)
@@ -58,8 +66,11 @@ static void replace(char **held, char **given)
     *given = NULL;
 }
 
-static void take_node(struct report *held, struct report *given)
+static void take_node(
+    struct reports *s, const struct model_node *node, struct report *given, int64_t wall_s)
 {
+    struct report *held = &node->reported->heard.report;
+
     memcpy(held->engine, given->engine, sizeof(held->engine));
     memcpy(held->version, given->version, sizeof(held->version));
     memcpy(held->hostname, given->hostname, sizeof(held->hostname));
@@ -67,7 +78,14 @@ static void take_node(struct report *held, struct report *given)
     replace(&held->paths, &given->paths);
     replace(&held->aead, &given->aead);
     replace(&held->fabric, &given->fabric);
+    if (node->spec.relay)
+        relay_lines_changed(&s->events, node, held->line, given->line, wall_s);
+    free(held->line);
+    held->line = given->line;
+    given->line = NULL;
     held->routes = given->routes;
+    held->metrics_port = given->metrics_port;
+    held->nat = given->nat;
     held->machine = given->machine;
 }
 
@@ -162,15 +180,16 @@ static bool wants_direct(const struct model_node *node, const char *peer)
         edge ? &edge->spec : NULL, node->net->spec.topology == TOPOLOGY_HUB);
 }
 
-/* Takes @part. True: something is different from before. */
-static bool take_part(struct reports *s, const struct model_node *node, struct edge_parts *held,
-    struct edge_part *part, int64_t at)
+/* Takes @part, of the edge to @peer. True: something is different from before. */
+static bool take_part(struct reports *s, const struct model_node *node,
+    const struct model_node *peer, struct edge_parts *held, struct edge_part *part, int64_t at)
 {
     static const struct edge_said nothing_said = EDGE_SAID_NULL;
     static const struct edge_probed nothing_probed = {.rtt_us = 0};
     const struct edge_part *before = edge_parts_find(held, part->peer);
     bool is_agent = held->owner == EDGE_OWNER_AGENT;
     bool is_other = !before;
+    bool is_heard_otherwise = false;
 
     if (is_agent) {
         const struct edge_said *a = before ? &before->said : &nothing_said;
@@ -179,23 +198,30 @@ static bool take_part(struct reports *s, const struct model_node *node, struct e
         /* The hub remembers since when an edge is not direct any more, because an agent that has
          * just started does not know it. */
         b->fell_at = is_direct(a->path) ? at : a->fell_at;
-        if (is_direct(b->path) || b->path == PATH_KIND_N || !wants_direct(node, part->peer))
+        b->path_at = before && a->path == b->path ? a->path_at : at;
+        if (is_direct(b->path) || b->path == PATH_KIND_N || b->is_relay_better ||
+            !wants_direct(node, part->peer))
             b->fell_at = 0;
         tell_said(s, node, part->peer, a, b, at);
-        /* Its handshake may be at another time. */
-        is_other |= a->path != b->path || a->is_alarm != b->is_alarm ||
-                    !report_is_same_text(a->error, b->error) ||
-                    !endpoint_equal(&a->endpoint, &b->endpoint) ||
-                    !x25519_public_equal(&a->key, &b->key);
+        /* Its handshake may be at another time, and its loss another one of the same level. */
+        is_other |=
+            a->path != b->path || a->is_alarm != b->is_alarm ||
+            loss_level(&a->loss, LOSS_LEVEL_NONE) != loss_level(&b->loss, LOSS_LEVEL_NONE) ||
+            !report_is_same_text(a->error, b->error) ||
+            !endpoint_equal(&a->endpoint, &b->endpoint) || !x25519_public_equal(&a->key, &b->key);
     } else {
         const struct edge_probed *probed = before ? &before->probed : &nothing_probed;
 
         tell_probed(s, node, part->peer, probed, &part->probed, at);
         is_other |=
             probed->tunnel != part->probed.tunnel || probed->underlay != part->probed.underlay;
+        is_heard_otherwise = probed->is_heard != part->probed.is_heard;
     }
+    part->since = is_other || is_heard_otherwise ? at : before->since;
     if (edge_parts_put(held, part) < 0)
         s->n_parts_left_out++;
+    else if (is_other || is_heard_otherwise)
+        health_look_part(&s->health, node, peer, part, held->owner, at);
     return is_other;
 }
 
@@ -215,15 +241,17 @@ static bool take_edges(
     for (size_t i = 0; i < report->edges.n; i++) {
         struct edge_part *part = report->edges.items[i];
         bool is_kept = edge_parts_find(held, part->peer) != NULL;
-        bool is_peer = strcmp(part->peer, node->spec.meta.name) != 0 &&
-                       model_find_node(node->net, part->peer) != NULL;
+        const struct model_node *peer = model_find_node(node->net, part->peer);
+        bool is_peer = peer && peer != node;
 
         if (part->is_gone && is_kept) {
             edge_parts_remove(held, part->peer);
             is_other = true;
+            if (is_peer)
+                health_look_pair(&s->health, node, peer, at);
         } else if (!part->is_gone && is_peer &&
                    (is_kept || s->n_parts + held->n - n_before < REPORTS_PARTS_MAX)) {
-            is_other |= take_part(s, node, held, part, at);
+            is_other |= take_part(s, node, peer, held, part, at);
             report->edges.items[i] = NULL;
         } else if (!part->is_gone && is_peer) {
             s->n_parts_left_out++;
@@ -234,6 +262,8 @@ static bool take_edges(
 
         edge_parts_end(held);
         is_other |= held->n != n;
+        if (held->n != n)
+            health_look_again(&s->health, node->net);
     }
     s->n_parts = s->n_parts + held->n - n_before;
     node->reported->heard.report.has_edges |= is_agent;
@@ -253,9 +283,48 @@ static bool take_applied(
             "its agent cannot apply revision %" PRIu64 ": %s", report->applied, report->error);
     else if (is_other)
         tell(s, node, NULL, EDGE_EVENT_APPLIED, at, "its agent applies what it is told again");
+    /* What is found of it is in other words now. */
+    if (is_other)
+        node->reported->conditions = UINT16_MAX;
     held->has_applied = true;
     held->applied = report->applied;
     replace(&held->error, &report->error);
+    return is_other;
+}
+
+/* Take in what the agent finds itself. It is no one's but this run's of the hub: the next report
+ * has it anew. */
+static void take_findings(
+    struct reports *s, const struct model_node *node, struct report *report, int64_t at)
+{
+    struct reported_node *r = node->reported;
+
+    if (r->own.n == 0 && report->found.n == 0)
+        return;
+    if (!findings_are_alike(&r->own, &report->found)) {
+        r->own_at = at;
+        health_look_again(&s->health, node->net);
+    }
+    r->has_new_own = true;
+    findings_deinit(&r->own);
+    r->own = report->found;
+    report->found = (struct findings){.n = 0};
+}
+
+/* Take in what its lines carried. */
+static bool take_daily(const struct model_node *node, const struct daily *said)
+{
+    struct daily *held = &node->reported->heard.report.daily;
+    bool is_other = false;
+
+    for (size_t i = 0; i < said->n; i++) {
+        const struct daily_peer *p = said->items[i];
+
+        if (!model_find_node(node->net, p->name))
+            continue;
+        for (unsigned k = 0; k < p->n; k++)
+            is_other |= daily_put(held, p->name, &p->days[k]);
+    }
     return is_other;
 }
 
@@ -291,6 +360,8 @@ enum reports_result reports_take(
         is_new || (report->has_node &&
                       (strcmp(held->engine, report->engine) != 0 ||
                           strcmp(held->version, report->version) != 0 ||
+                          held->metrics_port != report->metrics_port ||
+                          !report_nat_equal(&held->nat, &report->nat) ||
                           memcmp(&held->routes, &report->routes, sizeof(held->routes)) != 0));
     enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
     struct edge_sequence *said = &node->reported->said[report->edges.owner];
@@ -299,16 +370,29 @@ enum reports_result reports_take(
         copies_hear(&node->reported->copies, report, wall_s);
         tell_copies(s, node, wall_s);
     }
+    node->reported->there_at = wall_s;
+    if (report->edges.owner == EDGE_OWNER_PROBE) {
+        node->reported->probe_at = wall_s;
+        node->reported->probe_every = report->every_seconds;
+    }
+    /* What is found of it is in other words then. */
+    if (report->has_node && !report_nat_equal(&held->nat, &report->nat))
+        node->reported->conditions = UINT8_MAX;
     if (report->has_node)
-        take_node(held, report);
+        take_node(s, node, report, wall_s);
     if (report->edges.owner == EDGE_OWNER_AGENT) {
         /* Whether the agent was ever heard is stored, even if it says nothing else. */
         is_other |= !node->reported->heard.has_reported;
         node->reported->heard.has_reported = true;
         node->reported->reported_at = node->reported->heard_here_at = wall_s;
+        node->reported->has_cpu = report->has_cpu;
+        node->reported->cpu_percent = report->cpu_percent;
     }
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);
+    if (report->has_findings)
+        take_findings(s, node, report, wall_s);
+    is_other |= take_daily(node, &report->daily);
     if (report->run != 0 && !edge_sequence_takes(said, report->run, report->number, report->begins))
         result = REPORTS_AGAIN;
     else if (report->has_edges)
@@ -319,33 +403,15 @@ enum reports_result reports_take(
     return result;
 }
 
-/* ---- agents that say nothing ---------------------------------------------------------------- */
+/* ---- looks at what is known ------------------------------------------------------------------ */
 
-static void look_at(struct reports *s, const struct model_node *node, int64_t wall_s)
+/* Move a time along with the clock, unless it is from after the clock was set. */
+static void follow(int64_t *t, int64_t step, int64_t newest_s, int64_t wall_s)
 {
-    int64_t heard_at =
-        node->reported->reported_at > s->started_at ? node->reported->reported_at : s->started_at;
-    bool is_known = node->reported->reported_at != 0;
-    bool is_unapplied = !is_known || (node->reported->heard.report.has_applied &&
-                                         node->reported->heard.report.applied == 0);
-    bool is_silent = is_known && wall_s - heard_at >= EDGE_SILENT_AFTER;
+    bool is_newer = *t >= newest_s && *t <= wall_s;
 
-    if (is_silent && !node->reported->was_silent)
-        tell(s, node, NULL, EDGE_EVENT_SILENT, wall_s, "its agent has not been heard for %d s",
-            EDGE_SILENT_AFTER);
-    else if (!is_silent && node->reported->was_silent)
-        tell(s, node, NULL, EDGE_EVENT_HEARD, wall_s, "its agent is heard again");
-    node->reported->was_silent = is_silent;
-    /* A node that has just joined gets some time before this is an event. */
-    if (is_unapplied && !node->reported->was_unapplied &&
-        wall_s - node->reported->heard.last_seen_at >= EDGE_SILENT_AFTER &&
-        wall_s - s->started_at >= EDGE_SILENT_AFTER) {
-        node->reported->was_unapplied = true;
-        tell(s, node, NULL, EDGE_EVENT_NEVER_APPLIED, wall_s, "%s",
-            is_known ? "its agent has applied nothing yet" : "its agent has never been heard");
-    } else if (!is_unapplied) {
-        node->reported->was_unapplied = false;
-    }
+    if (*t != 0 && !is_newer)
+        *t += step;
 }
 
 /*
@@ -368,15 +434,15 @@ static void follow_clock(struct reports *s, nsec_t now, int64_t wall_s)
 
         for (size_t k = 0; k < net->nodes.n; k++) {
             const struct model_node *node = model_node_at(net, k);
-            /* It came when the clock was set already. */
-            bool is_newer = node->reported->reported_at >= wall_s - passed - 1 &&
-                            node->reported->reported_at <= wall_s;
+            struct reported_node *r = node->reported;
 
-            if (!is_newer && node->reported->heard_here_at != 0 &&
-                node->reported->heard_here_at == node->reported->reported_at) {
-                node->reported->reported_at += step;
-                node->reported->heard_here_at += step;
+            if (r->heard_here_at != 0 && r->heard_here_at == r->reported_at) {
+                follow(&r->reported_at, step, wall_s - passed - 1, wall_s);
+                r->heard_here_at = r->reported_at;
             }
+            follow(&r->there_at, step, wall_s - passed - 1, wall_s);
+            follow(&r->probe_at, step, wall_s - passed - 1, wall_s);
+            follow(&r->unapplied_at, step, wall_s - passed - 1, wall_s);
         }
     }
 }
@@ -386,6 +452,8 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
     if (s->started_at == 0)
         s->started_at = wall_s;
     follow_clock(s, now, wall_s);
+    health_pass(&s->health,
+        &(struct health_time){.now = now, .wall_s = wall_s, .started_at = s->started_at});
     if (now - s->looked_at < REPORTS_LOOK)
         return;
     s->looked_at = now;
@@ -397,8 +465,6 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
             const struct model_node *node = model_node_at(net, k);
 
             s->n_parts += node->reported->heard.report.edges.n + node->reported->heard.probed.n;
-            if (node_has_agent(&node->spec))
-                look_at(s, node, wall_s);
             copies_forget(&node->reported->copies, wall_s);
             tell_copies(s, node, wall_s);
         }
@@ -581,14 +647,16 @@ json_t *reports_of_node(const struct model_node *node)
     const struct report_record *heard = &node->reported->heard;
     const struct report *said = &heard->report;
 
-    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen_at, "engine",
         node->spec.stock ? REQUEST_ENGINE_STOCK : said->engine, "version", said->version,
         "hostname", said->hostname[0] ? said->hostname : NULL, "candidates",
         said->candidates ? json_loads(said->candidates, 0, NULL) : json_array(), "paths",
         json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
-        json_loads(said->fabric, 0, NULL), "routes",
-        said->routes.n ? subnets_encode(&said->routes) : NULL);
+        json_loads(said->fabric, 0, NULL), "relayLine",
+        said->line && said->line->capacity ? relay_line_encode(said->line) : NULL, "routes",
+        said->routes.n ? subnets_encode(&said->routes) : NULL, "nat",
+        report_nat_encode(&said->nat));
 }
 
 /* ---- which nodes are present now --------------------------------------------------------------
@@ -614,7 +682,7 @@ static nsec_t heard_at(const struct model_node *node, nsec_t now)
                     : 0;
     struct overlay_facts facts = {0};
 
-    if (watch_is_open(node))
+    if (watch_is_open(node) && watch_lost_for(node, now) == 0)
         return now;
     if (overlay_read_facts(node, now, &facts) && facts.handshake_at > at &&
         presence_has_session(&facts, now))
@@ -715,8 +783,53 @@ static void tell_lag(struct reports *s, nsec_t now, int64_t wall_s)
     log_info("it is known again what has changed in the store");
 }
 
+/* A store of which nothing has been heard for so long may take no writes for that reason; and a
+ * write that was refused may have been asked for so much later. */
+#define STORE_UNHEARD (STORE_LAG_MAX / 2)
+#define STORE_SLACK   (2 * NSEC_PER_SEC)
+
+/* Does it take no writes, for another reason than that it is not heard? */
+static bool is_store_refusing(struct reports *s, nsec_t behind_for, nsec_t now)
+{
+    if (behind_for > STORE_UNHEARD)
+        s->unheard_at = now;
+    return s->is_refusing && behind_for <= STORE_UNHEARD &&
+           (s->unheard_at == 0 || store_refusal(s->model->store).at > s->unheard_at + STORE_SLACK);
+}
+
+/* What is found of the store and of the relay's line, in each network. */
+static void find_hub(struct reports *s, nsec_t now, int64_t wall_s)
+{
+    const struct model *m = s->model;
+    struct store_refusal refusal = store_refusal(m->store);
+    nsec_t behind_for = store_lag(m->store, now).behind_for;
+    bool is_refusing = is_store_refusing(s, behind_for, now);
+    bool is_busy = hub_line_is_busy(s->line);
+    bool is_found = is_refusing || s->is_behind || is_busy;
+
+    for (size_t i = 0; (is_found || s->is_hub_found) && i < m->networks.n; i++) {
+        const struct model_network *net = model_network_at(m, i);
+        const char *network = net->spec.meta.name;
+        struct findings *found = health_begin(&s->health, network, FINDING_OF_HUB, FINDING_HUB);
+
+        if (found && is_refusing)
+            (void)findings_add(found, FINDING_HUB_STORE_REFUSES, FINDING_HUB, wall_s,
+                "The store of the hub takes no writes: %s.", err_text(refusal.why));
+        if (found && s->is_behind)
+            (void)findings_add(found, FINDING_HUB_STORE_BEHIND, FINDING_HUB, wall_s,
+                "The store has not said for %d s what has changed, and nodes are told what was "
+                "true before.",
+                (int)(behind_for / NSEC_PER_SEC));
+        if (found && is_busy)
+            hub_line_find(net, found, wall_s);
+        health_end(&s->health, network, FINDING_HUB, wall_s);
+    }
+    s->is_hub_found = is_found;
+}
+
 void store_lag_tick(struct reports *s, nsec_t now, int64_t wall_s)
 {
     tell_refusal(s);
     tell_lag(s, now, wall_s);
+    find_hub(s, now, wall_s);
 }

@@ -13,7 +13,8 @@
  * back. The parts of edges are kept in memory, and the record holds as many of
  * them as it has room for (docs/EDGES.md).
  *
- * A change for the worse or the better becomes an event (edge_events.h).
+ * A change for the worse or the better becomes an event (edge_events.h), and what is found of it a
+ * finding (health.h).
  *
  * Threads: the hub's loop only.
  */
@@ -25,6 +26,8 @@
 #include "hub/model/model.h"
 #include "hub/record/request.h"
 #include "hub/watch/edge_events.h"
+#include "hub/watch/health.h"
+#include "hub/watch/relay_lines.h"
 
 /** How long a report may stay in memory only. */
 #define REPORTS_FLUSH (5 * NSEC_PER_SEC)
@@ -44,23 +47,30 @@
 struct reports {
     struct model *model; /* pins */
     struct edge_events events;
-    size_t n_parts;          /* parts of edges in memory; each reports_look() counts anew */
-    size_t n_parts_left_out; /* parts that had no room, since the start */
-    int64_t started_at;      /* time of the first reports_look(), s since 1970 */
-    nsec_t clock_at;         /* monotonic; a moment, 0: none yet, ... */
-    int64_t clock_wall_s;    /* ... and what the clock said in it, s since 1970 */
-    nsec_t looked_at;        /* when the agents were last looked at */
-    nsec_t present_at;       /* when all nodes were, by presence_tick() */
-    struct list unsaved;     /* of struct reported_node: records still to be written */
-    nsec_t flushed_at;       /* when unsaved records were last written */
-    unsigned n_flushes;      /* commits of records that are not answered yet */
-    bool is_behind;          /* the store, as it was told last */
-    bool is_refusing;        /* likewise */
-    struct err failure;      /* the error of a failed commit, until reports_tick() returns it */
+    struct health health;          /* what is found of it */
+    const struct relay_line *line; /* pins: of this hub's relay; NULL: it has none */
+    size_t n_parts;                /* parts of edges in memory; each reports_look() counts anew */
+    size_t n_parts_left_out;       /* parts that had no room, since the start */
+    int64_t started_at;            /* time of the first reports_look(), s since 1970 */
+    nsec_t clock_at;               /* monotonic; a moment, 0: none yet, ... */
+    int64_t clock_wall_s;          /* ... and what the clock said in it, s since 1970 */
+    nsec_t looked_at;              /* when the parts were last counted */
+    nsec_t present_at;             /* when all nodes were, by presence_tick() */
+    struct list unsaved;           /* of struct reported_node: records still to be written */
+    nsec_t flushed_at;             /* when unsaved records were last written */
+    unsigned n_flushes;            /* commits of records that are not answered yet */
+    bool is_behind;                /* the store, as it was told last */
+    bool is_refusing;              /* likewise */
+    bool is_hub_found;             /* something is found of it, or of the relay's line */
+    nsec_t unheard_at;             /* when it was last not heard; 0: never */
+    struct err failure; /* the error of a failed commit, until reports_tick() returns it */
 };
 
 /** reports_init() - with nothing unsaved. @model: pinned. */
 void reports_init(struct reports *s, struct model *model);
+
+/** reports_deinit() - forget the events, and what was found. */
+void reports_deinit(struct reports *s);
 
 /**
  * reports_owns() - may @node write the part that @report is about?
@@ -84,8 +94,8 @@ enum reports_result {
 enum reports_result reports_take(
     struct reports *s, const struct model_node *node, struct report *report, int64_t wall_s);
 
-/** reports_look() - each ten seconds: find agents that are silent or have never applied anything.
- */
+/** reports_look() - each second: look at what is due, and each ten seconds at how many parts there
+ * are. */
 void reports_look(struct reports *s, nsec_t now, int64_t wall_s);
 
 /** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
@@ -127,9 +137,10 @@ json_t *reports_of_node(const struct model_node *node);
 
 /*
  * A node is present if its watch is open, if it has made a request recently, or if it has a
- * WireGuard session with the hub. The hub knows nothing but the handshakes of a node without an
- * agent. A node that is present is noted as seen, and if it is ephemeral its lease begins anew. Its
- * lease begins anew as well when another hub of the same store has noted that it was seen.
+ * WireGuard session with the hub. A watch whose machine acknowledges nothing any more is none. The
+ * hub knows nothing but the handshakes of a node without an agent. A node that is present is noted
+ * as seen, and if it is ephemeral its lease begins anew. Its lease begins anew as well when another
+ * hub of the same store has noted that it was seen.
  */
 
 struct overlay_facts;
@@ -146,12 +157,12 @@ bool presence_has_session(const struct overlay_facts *facts, nsec_t now);
 /*
  * Another hub may have changed what this hub still tells its nodes. The back end repairs that by
  * itself: it begins its watch again behind what came last, and reads all keys where that is gone.
- * Here people are told, by an event in each network and in the log. Heartbeats say it as well
- * (watch/view.h), and so does "weft status" on each node.
+ * Here people are told, by an event and a finding in each network, and in the log. Heartbeats say
+ * it as well (watch/view.h), and so does "weft status" on each node.
  *
- * Of a store that refuses commits the log says it, GET /v1/health and the metrics. Nothing may want
- * to be written while it does, so something is then written each few seconds, to see whether it is
- * over.
+ * Of a store that refuses commits a finding says it, the log, GET /v1/health and the metrics.
+ * Nothing may want to be written while it does, so something is then written each few seconds, to
+ * see whether it is over.
  */
 
 /** store_lag_tick() - each second. @wall_s: s since 1970. */

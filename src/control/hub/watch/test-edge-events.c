@@ -42,9 +42,14 @@ static void test_a_ring_each(void **state)
     struct edge_events s = {.n = 0};
 
     assert_kept(&s, "b", 0, 0);
+    assert_int_equal(edge_events_last(&s, "b"), 0);
     add(&s, "b", 0);
-    for (unsigned i = 0; i < 3 * EDGE_EVENTS_MAX + 7; i++)
+    assert_int_equal(edge_events_last(&s, "b"), 1);
+    for (unsigned i = 0; i < 3 * EDGE_EVENTS_MAX + 7; i++) {
         add(&s, "a", i);
+        assert_int_equal(edge_events_last(&s, "a"), s.n);
+    }
+    assert_int_equal(edge_events_last(&s, "b"), 1);
     add(&s, "b", 1);
     add(&s, "c", 0);
     assert_kept(&s, "b", 2, 0);

@@ -16,6 +16,9 @@
 #include "test/support/store_now.h"
 
 #define WALL 1800000000
+#define AT   ",\"observedAt\":\"2027-01-15T08:00:00Z\""
+
+#define QUIET "the two have not spoken to each other yet"
 
 #define NAME_OF_63 "a23456789012345678901234567890123456789012345678901234567890123"
 
@@ -35,7 +38,7 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    edge_events_deinit(&reports.events);
+    reports_deinit(&reports);
     return audience_leave(state);
 }
 
@@ -169,10 +172,63 @@ static void test_the_status_of_an_edge(void **state)
     say("b", "{'applied':{'revision':4}}");
     expect_text(edge_view_status(&pair, WALL),
         "{\"agent/a\":{\"path\":\"direct\",\"handshakeAgeSeconds\":3,"
-        "\"applied\":{\"revision\":3,\"engine\":\"e\",\"error\":\"no tun\"}},"
-        "\"probe/a\":{\"tunnel\":\"reached\",\"underlay\":\"unknown\"},"
-        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}},"
+        "\"applied\":{\"revision\":3,\"engine\":\"e\",\"error\":\"no tun\"}" AT "},"
+        "\"probe/a\":{\"tunnel\":\"reached\",\"underlay\":\"unknown\"" AT "},"
+        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}" AT "},"
         "\"hub\":{\"state\":\"failing\",\"why\":\"a cannot apply it: no tun\"}}");
+}
+
+/* Round trips are shown while both machines are there, and who has measured them is heard. */
+static void test_the_round_trips_of_an_edge(void **state)
+{
+    struct edge_pair pair = pair_of("a--b");
+    const json_t *rtt;
+    json_t *json;
+
+    say("a", "{'applied':{'revision':3},'edges':{'b':{'path':'direct','rtt':{'p50Ms':20.5,"
+             "'p99Ms':31,'jitterMs':0.25,'samples':9,'usualMs':19.5}}}}");
+    for (unsigned i = 0; i < 4; i++) {
+        audience_node("a")->reported->is_down = i == 1;
+        audience_node("b")->reported->is_down = i == 2;
+        json = edge_view_status(&pair, i == 3 ? WALL + 3600 : WALL);
+        rtt = json_object_get(json_object_get(json, "agent/a"), "rtt");
+        assert_int_equal(rtt != NULL, i == 0);
+        assert_true(i != 0 || json_real_value(json_object_get(rtt, "usualMs")) == 19.5);
+        assert_int_equal(
+            json_object_get(json_object_get(json, "agent/a"), "stale") != NULL, i == 1 || i == 3);
+        json_decref(json);
+    }
+}
+
+/* The last day in the list, each day of a single edge. */
+static void test_the_days_of_an_edge(void **state)
+{
+    struct edge_pair pair = pair_of("a--b");
+    json_t *json;
+    json_t *part;
+
+    say("a", "{'daily':{'b':[[20785,900,900,1000,1000,412,301],[20786,0,800,0,1000,0,0]],"
+             "'nobody':[[20786,1,1,1,1,1,1]]}}");
+    json = edge_view_status(&pair, WALL);
+    part = json_object_get(json, "agent/a");
+    assert_null(json_object_get(part, "lineByDay"));
+    expect_text(json_incref(json_object_get(part, "line")),
+        "{\"day\":\"2026-11-29\",\"tunnelBitsPerSecond\":[0,800000],"
+        "\"rawBitsPerSecond\":[0,1000000],\"costPercent\":20}");
+    json_decref(json);
+    json = edge_view_object(&pair, WALL);
+    part = json_object_get(json_object_get(json, "status"), "agent/a");
+    assert_int_equal(json_array_size(json_object_get(part, "lineByDay")), 2);
+    json_decref(json);
+    assert_int_equal(audience_node("a")->reported->heard.report.daily.n, 1);
+    /* One of the same day takes the place of that. */
+    say("a", "{'daily':{'b':[[20786,0,900,0,1000,0,0]]}}");
+    json = edge_view_object(&pair, WALL);
+    part = json_object_get(json_object_get(json, "status"), "agent/a");
+    assert_int_equal(json_array_size(json_object_get(part, "lineByDay")), 2);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(part, "line"), "costPercent")), 10);
+    json_decref(json);
 }
 
 static void test_edges_as_objects(void **state)
@@ -186,17 +242,17 @@ static void test_edges_as_objects(void **state)
     expect_text(json,
         "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\",\"network\":\"default\"},"
         "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"auto\"},"
-        "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}},"
-        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}},"
-        "\"hub\":{\"state\":\"idle\",\"why\":\"\"}}}");
+        "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}" AT "},"
+        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}" AT "},"
+        "\"hub\":{\"state\":\"idle\",\"why\":\"" QUIET "\"}}}");
     audience_set_edge("relay");
     json = edge_view_object(&pair, WALL);
     expect_text(json,
         "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\",\"network\":\"default\","
         "\"resourceVersion\":6},\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"relay\"},"
-        "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}},"
-        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}},"
-        "\"hub\":{\"state\":\"idle\",\"why\":\"\"}}}");
+        "\"status\":{\"agent/a\":{\"applied\":{\"revision\":3,\"engine\":\"\"}" AT "},"
+        "\"agent/b\":{\"applied\":{\"revision\":4,\"engine\":\"\"}" AT "},"
+        "\"hub\":{\"state\":\"idle\",\"why\":\"" QUIET "\"}}}");
 }
 
 static void test_the_list(void **state)
@@ -207,15 +263,17 @@ static void test_the_list(void **state)
     say("c", "{'applied':{'revision':3},'edges':{'a':{'path':'none'}}}");
     expect_text(edge_view_list(audience_network(), WALL),
         "{\"edges\":[{\"name\":\"a--c\",\"nodes\":[\"a\",\"c\"],\"state\":\"no-path\","
-        "\"why\":\"a has no path to c\",\"trouble\":true,"
+        "\"why\":\"a has no path to c\",\"since\":1800000000,\"forSeconds\":0,"
+        "\"trouble\":true,"
         "\"status\":{\"agent/a\":{\"path\":\"none\",\"applied\":{\"revision\":3,"
-        "\"engine\":\"\"}},\"agent/c\":{\"path\":\"none\",\"applied\":{\"revision\":3,"
-        "\"engine\":\"\"}},\"hub\":{\"state\":\"no-path\",\"why\":\"a has no path to c\"}}},"
+        "\"engine\":\"\"}" AT "},\"agent/c\":{\"path\":\"none\",\"applied\":{\"revision\":3,"
+        "\"engine\":\"\"}" AT "},\"hub\":{\"state\":\"no-path\",\"why\":\"a has no path to c\"}}},"
         "{\"name\":\"a--b\",\"nodes\":[\"a\",\"b\"],\"state\":\"direct\",\"why\":\"\","
-        "\"trouble\":false,\"status\":{\"agent/a\":{\"path\":\"direct\","
-        "\"handshakeAgeSeconds\":3,\"applied\":{\"revision\":3,\"engine\":\"\"}},"
+        "\"since\":1800000000,\"forSeconds\":0,\"trouble\":false,"
+        "\"status\":{\"agent/a\":{\"path\":\"direct\","
+        "\"handshakeAgeSeconds\":3,\"applied\":{\"revision\":3,\"engine\":\"\"}" AT "},"
         "\"agent/b\":{\"path\":\"direct\",\"handshakeAgeSeconds\":3,"
-        "\"applied\":{\"revision\":3,\"engine\":\"\"}},\"hub\":{\"state\":\"direct\","
+        "\"applied\":{\"revision\":3,\"engine\":\"\"}" AT "},\"hub\":{\"state\":\"direct\","
         "\"why\":\"\"}}}],\"counts\":{\"no-path\":1,\"direct\":1},\"leftOut\":0}");
 }
 
@@ -230,8 +288,43 @@ static void test_a_list_of_edges_that_are_off(void **state)
     expect_text(edge_view_list(audience_network(), WALL),
         "{\"edges\":[{\"name\":\"a--b\",\"nodes\":[\"a\",\"b\"],\"state\":\"off\","
         "\"why\":\"\",\"trouble\":false,\"status\":{\"agent/a\":{\"applied\":{\"revision\":1,"
-        "\"engine\":\"\"}},\"agent/b\":{\"applied\":{\"revision\":1,\"engine\":\"\"}},"
+        "\"engine\":\"\"}" AT "},\"agent/b\":{\"applied\":{\"revision\":1,\"engine\":\"\"}" AT "},"
         "\"hub\":{\"state\":\"off\",\"why\":\"\"}}}],\"counts\":{\"off\":1},\"leftOut\":0}");
+}
+
+/* "NAME STATE; ..." of the list with the idle ones, and how many have no room. */
+static void expect_all(const char *expected)
+{
+    json_t *list = edge_view_list_all(audience_network(), WALL);
+    struct str s = STR_NULL;
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(list, "edges"), i, row)
+        str_addf(&s, "%s %s; ", json_string_value(json_object_get(row, "name")),
+            json_string_value(json_object_get(row, "state")));
+    str_addf(&s, "%d", (int)json_integer_value(json_object_get(list, "leftOut")));
+    assert_string_equal(str_text(&s), expected);
+    str_deinit(&s);
+    json_decref(list);
+}
+
+/* Pairs that nobody says anything of come last, or first where one of the two is not heard. */
+static void test_a_list_with_idle_edges(void **state)
+{
+    static const char *const all[] = {"a", "b", "c"};
+
+    expect_all("a--b never-applied; a--c never-applied; b--c never-applied; 0");
+    for (unsigned i = 0; i < 3; i++)
+        say(all[i], "{'applied':{'revision':1}}");
+    expect_all("a--b idle; a--c idle; b--c idle; 0");
+    say("b", "{'applied':{'revision':1},'edges':{'c':{'path':'lan','handshakeAgeSeconds':3}}}");
+    expect_all("b--c lan; a--b idle; a--c idle; 0");
+    audience_node("c")->reported->is_down = true;
+    expect_all("b--c agent-silent; a--c agent-silent; a--b idle; 0");
+    audience_node("a")->reported->is_down = true;
+    expect_all("b--c agent-silent; a--b agent-silent; a--c agent-silent; 0");
+    expect_pairs(true, " b--c ");
 }
 
 int main(void)
@@ -241,9 +334,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_which_are_known, enter, leave),
         cmocka_unit_test_setup_teardown(test_an_edge_to_nobody, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_status_of_an_edge, enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_round_trips_of_an_edge, enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_days_of_an_edge, enter, leave),
         cmocka_unit_test_setup_teardown(test_edges_as_objects, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_list, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_list_of_edges_that_are_off, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_list_with_idle_edges, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

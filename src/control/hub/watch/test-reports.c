@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "health/node.h"
 #include "hub/watch/reports.h"
 #include "mesh/object/edge_status.h"
 #include "test/support/audience.h"
@@ -27,7 +28,7 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    edge_events_deinit(&reports.events);
+    reports_deinit(&reports);
     return audience_leave(state);
 }
 

@@ -50,6 +50,16 @@ static void expect_last(const char *type, const char *text)
     json_decref(list);
 }
 
+/* What is found of the hub; "": nothing. */
+static void expect_found(const char *code)
+{
+    const struct findings *found = health_of(&hub.hub->reports.health, "default");
+
+    assert_string_equal(found->n > 0 ? finding_kinds[found->items[0]->code].code : "", code);
+    if (found->n > 0)
+        assert_string_equal(found->items[0]->subject, "hub");
+}
+
 static void tick(nsec_t now)
 {
     store_lag_tick(&hub.hub->reports, now, 1000);
@@ -70,11 +80,13 @@ static void test_told_once(void **state)
     expect_last("StoreBehind", "the store has not said for 11 s what has changed; nodes are told "
                                "what was true before");
     assert_int_equal(count(EDGE_EVENT_STORE_AGAIN), 0);
+    expect_found("WEFT-HUB-002");
     store__count_relist(s);
     store__set_current(s, now + 2 * STORE_LAG_MAX);
     tick(now + 2 * STORE_LAG_MAX);
     assert_int_equal(count(EDGE_EVENT_STORE_AGAIN), 1);
     expect_last("StoreAgain", "it is known again what has changed in the store");
+    expect_found("");
     assert_int_equal(store_lag(s, now).n_relists, 1);
 }
 
@@ -155,12 +167,46 @@ static void test_a_full_store(void **state)
     tick(now);
     assert_false(list_is_empty(&hub.hub->reports.unsaved));
     assert_true(hub.hub->reports.is_refusing);
+    expect_found("WEFT-HUB-001");
+    assert_int_equal(count(EDGE_EVENT_FOUND), 1);
     is_full = false;
     assert_true(is_refused_at(now + STORE_REFUSAL_HOLD - 1));
     assert_false(is_refused_at(now + STORE_REFUSAL_HOLD));
     assert_int_equal(store_refusal(s).n, 1);
     tick(now + STORE_REFUSAL_HOLD);
     assert_false(hub.hub->reports.is_refusing);
+    expect_found("");
+    assert_int_equal(count(EDGE_EVENT_GONE), 1);
+    s->ops = usual;
+}
+
+/* One that is not heard takes no writes either, and that is said once. Afterwards only what is
+ * refused anew counts. */
+static void test_a_store_that_is_cut_off(void **state)
+{
+    struct store *s = hub.hub->store;
+    struct store_ops ops = *s->ops;
+    nsec_t now = 100 * NSEC_PER_SEC;
+
+    ops.submit = submit;
+    usual = s->ops;
+    s->ops = &ops;
+    is_full = true;
+    store__set_current(s, now);
+    assert_true(is_refused_at(now + STORE_LAG_MAX / 2));
+    tick(now + STORE_LAG_MAX / 2 + 1);
+    expect_found("");
+    tick(now + STORE_LAG_MAX + 1);
+    assert_int_equal(health_of(&hub.hub->reports.health, "default")->n, 1);
+    expect_found("WEFT-HUB-002");
+    now += 2 * STORE_LAG_MAX;
+    store__set_current(s, now);
+    tick(now);
+    expect_found("");
+    assert_true(is_refused_at(now));
+    tick(now + 1);
+    expect_found("WEFT-HUB-001");
+    is_full = false;
     s->ops = usual;
 }
 
@@ -171,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_own_store, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_full_store, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_store_that_is_cut_off, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

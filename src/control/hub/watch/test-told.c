@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "health/node.h"
 #include "hub/overlay/overlay.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/edge_view.h"
@@ -168,7 +169,8 @@ static void test_what_a_probe_finds(void **state)
     report("a", "{\"owner\":\"probe/a\",\"edges\":{\"b\":{\"tunnel\":\"unknown\"}}}");
     report("a", "{\"owner\":\"probe/a\",\"edges\":{\"b\":{\"tunnel\":\"reached\"}}}");
     expect_event(2, "ReachedAgain", "a--b", "b answers a again");
-    assert_true(is_told(NET "/objects/MeshEdge/a--b", "\"probe/a\":{\"tunnel\":\"reached\""));
+    assert_true(is_told(NET "/objects/MeshEdge/a--b", "\"probe/a\":{\"observedAt\":\"20"));
+    assert_true(is_told(NET "/objects/MeshEdge/a--b", "\"tunnel\":\"reached\""));
     /* A probe says nothing of the node, and nobody speaks for another one. */
     report_as("a", 400, "{\"owner\":\"probe/a\",\"node\":{}}");
     report_as("a", 403, "{\"owner\":\"probe/b\",\"edges\":{}}");

@@ -251,9 +251,75 @@ static void test_status_that_changes_all_the_time(void **state)
     audience_end(s);
 }
 
+static bool answers;
+
+static bool is_answered(struct stream *s, nsec_t within)
+{
+    return answers;
+}
+
+/* @after the present time. */
+static void tick(nsec_t after)
+{
+    audience_hub.now += after;
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+}
+
+/* Each heartbeat is to be acknowledged; a machine that does not do that is lost until it is heard
+ * again, by whatever it does. */
+static void test_a_machine_that_is_lost(void **state)
+{
+    const struct model_node *a = audience_node("a");
+    struct stream *s = audience_open("a");
+    struct stream *other;
+    nsec_t asked_at;
+
+    s->is_answered = is_answered;
+    answers = true;
+    tick(WATCH_HEARTBEAT);
+    asked_at = audience_hub.now;
+    assert_int_equal(audience_count(audience_take(s), "heartbeat"), 1);
+    tick(WATCH_ANSWER - 1);
+    assert_int_equal(a->watched->answered_at, 0);
+    tick(1);
+    assert_int_equal(a->watched->answered_at, asked_at);
+    assert_int_equal(watch_lost_for(a, audience_hub.now), 0);
+
+    answers = false;
+    tick(WATCH_HEARTBEAT - WATCH_ANSWER);
+    assert_int_equal(audience_count(audience_take(s), "heartbeat"), 1);
+    tick(WATCH_ANSWER - 1);
+    assert_int_equal(a->watched->lost_at, 0);
+    tick(1);
+    assert_int_equal(watch_lost_for(a, audience_hub.now + NSEC_PER_SEC), NSEC_PER_SEC);
+    a->reported->seen_at = audience_hub.now + 1;
+    assert_int_equal(watch_lost_for(a, audience_hub.now + NSEC_PER_SEC), 0);
+    a->reported->seen_at = audience_hub.now;
+    tick(WATCH_HEARTBEAT);
+    assert_int_equal(watch_lost_for(a, audience_hub.now), WATCH_HEARTBEAT);
+    answers = true;
+    tick(NSEC_PER_SEC);
+    assert_int_equal(watch_lost_for(a, audience_hub.now), 0);
+
+    /* A new watch says that it is there, and is the one that is asked then. */
+    answers = false;
+    (void)audience_take(s);
+    tick(WATCH_HEARTBEAT);
+    tick(WATCH_ANSWER);
+    assert_true(a->watched->lost_at != 0);
+    other = audience_open("a");
+    assert_int_equal(a->watched->lost_at, 0);
+    tick(NSEC_PER_SEC);
+    assert_int_equal(a->watched->lost_at, 0);
+    audience_end(s);
+    audience_end(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            test_a_machine_that_is_lost, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_changes_come_in_order, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_edge_that_is_switched_off, audience_enter, audience_leave),

@@ -8,6 +8,8 @@
 #include "api/content/body.h"
 #include "api/server/stream.h"
 #include "base/text.h"
+#include "mesh/object/node_status.h"
+#include "relay/line.h"
 
 /* What closes the list of nodes, and the snapshot. */
 #define END_OF_NODES "]}"
@@ -30,14 +32,17 @@ static struct line *node_text(const struct model_node *node)
 {
     const struct report *said = &node->reported->heard.report;
     struct node spec = node->spec;
+    json_t *notice;
 
     if (node->watched->text)
         return node->watched->text;
-    if (said->candidates || said->paths || said->aead || said->fabric || said->hostname[0])
-        spec.status = json_pack("{s:o*, s:o*, s:o*, s:o*, s:s*}", "candidates",
+    notice = said->line ? relay_notice_encode(&said->line->notice) : NULL;
+    if (said->candidates || said->paths || said->aead || said->fabric || said->hostname[0] ||
+        notice)
+        spec.status = json_pack("{s:o*, s:o*, s:o*, s:o*, s:o*, s:s*}", "candidates",
             json_loads(said->candidates, 0, NULL), "paths", json_loads(said->paths, 0, NULL),
             "aead", json_loads(said->aead, 0, NULL), "fabric", json_loads(said->fabric, 0, NULL),
-            "hostname", said->hostname[0] ? said->hostname : NULL);
+            "relayLine", notice, "hostname", said->hostname[0] ? said->hostname : NULL);
     node->watched->text = line_of(node_encode(&spec), true);
     json_decref(spec.status);
     return node->watched->text;

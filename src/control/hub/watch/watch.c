@@ -25,6 +25,9 @@ struct watch {
     struct list sending;           /* likewise: its snapshot is on its way */
     struct list woken;             /* likewise */
     struct list due;               /* in one of the watcher's heartbeats */
+    struct list asked;             /* in the watcher's list of the same name */
+    nsec_t asked_at;               /* when the heartbeat was sent for which it is there */
+    bool is_replaced;              /* its node has a newer one, which is asked */
     struct watch_known known;
     bool has_begun;      /* it reads on from the cursor; else it needs a snapshot */
     bool is_resuming;    /* it has not been told yet that what it has missed was all */
@@ -42,6 +45,7 @@ void watcher_init(struct watcher *w, struct model *model)
     list_init(&w->woken);
     list_init(&w->heartbeats[0]);
     list_init(&w->heartbeats[1]);
+    list_init(&w->asked);
 }
 
 static struct watched_network *watched_of(const struct watch *wt)
@@ -243,6 +247,7 @@ static void detach(struct watch *wt)
     list_remove(&wt->waiting);
     list_remove(&wt->woken);
     list_remove(&wt->due);
+    list_remove(&wt->asked);
     wt->node = NULL;
 }
 
@@ -276,6 +281,8 @@ static void end_oldest(struct watched_node *node)
 
     list_foreach(wt, &node->watches, of_node) {
         stream_check(&wt->stream);
+        wt->is_replaced = true;
+        list_remove(&wt->asked);
         n++;
     }
     list_foreach_safe(wt, tmp, &node->watches, of_node) {
@@ -303,12 +310,21 @@ struct stream *watch_open(struct watcher *w, const struct model_node *node, nsec
     list_init(&wt->sending);
     list_init(&wt->woken);
     list_init(&wt->due);
+    list_init(&wt->asked);
+    node->watched->lost_at = 0;
     /* It does not know yet that they may come slower. */
     plan_heartbeat(wt, false, now);
     list_add_tail(&node->net->watched->watches, &wt->of_net);
     list_add_tail(&node->watched->watches, &wt->of_node);
     w->n++;
     return &wt->stream;
+}
+
+nsec_t watch_lost_for(const struct model_node *node, nsec_t now)
+{
+    nsec_t lost_at = node->watched->lost_at;
+
+    return lost_at != 0 && node->reported->seen_at <= lost_at ? now - lost_at : 0;
 }
 
 bool watch_is_open(const struct model_node *node)
@@ -482,6 +498,38 @@ struct shared_heartbeat {
     struct line *line;          /* owns; NULL: to be made */
 };
 
+/* It has been sent a heartbeat. While it has not answered an earlier one that is the one that
+ * counts. */
+static void ask(struct watch *wt, nsec_t now)
+{
+    if (wt->is_replaced || !list_is_empty(&wt->asked))
+        return;
+    wt->asked_at = now;
+    list_add_tail(&wt->w->asked, &wt->asked);
+}
+
+/* Who does not answer? Those that were asked a moment ago are not looked at yet, so each watch is
+ * looked at once a heartbeat; and each second one that is lost. */
+static void tick_asked(struct watcher *w, nsec_t now)
+{
+    struct watch *wt;
+    struct watch *tmp;
+
+    list_foreach_safe(wt, tmp, &w->asked, asked) {
+        struct watched_node *node = wt->node->watched;
+
+        if (now - wt->asked_at < WATCH_ANSWER)
+            return;
+        if (stream_is_answered(&wt->stream, WATCH_ANSWER)) {
+            node->answered_at = wt->asked_at;
+            node->lost_at = 0;
+            list_remove(&wt->asked);
+        } else if (node->lost_at == 0) {
+            node->lost_at = now;
+        }
+    }
+}
+
 /* Send a heartbeat if nothing else waits to be taken, which proves as much. */
 static void send_heartbeat(
     struct watch *wt, bool is_slow, struct shared_heartbeat *shared, nsec_t now)
@@ -502,6 +550,7 @@ static void send_heartbeat(
         return;
     push(wt, line_ref(shared->line), now);
     plan_heartbeat(wt, is_slow, now);
+    ask(wt, now);
 }
 
 /* The watches whose heartbeat is due by now; the others, which may be thousands, are not looked at.
@@ -551,6 +600,7 @@ void watch_tick(struct watcher *w, nsec_t now)
         if (now - wt->began_at > WATCH_SNAPSHOT_WITHIN)
             stream_abort(&wt->stream);
     }
+    tick_asked(w, now);
     tick_heartbeats(w, now);
 }
 

@@ -53,6 +53,9 @@
 #define WATCH_HEARTBEAT_SLOW (20 * NSEC_PER_SEC)
 #define WATCH_MANY           2000
 
+/** A heartbeat is to be acknowledged, by the machine at the other end, within this time. */
+#define WATCH_ANSWER (2 * NSEC_PER_SEC)
+
 /** A watch reads on while fewer bytes than this wait for its connection. */
 #define WATCH_AHEAD (64u << 10)
 
@@ -104,6 +107,7 @@ struct watcher {
     struct list waiting;       /* of struct watch: they wait until fewer snapshots are being sent */
     struct list woken;         /* of struct watch: there is something for them */
     struct list heartbeats[2]; /* of struct watch, by when they are due; those that wait longer */
+    struct list asked;         /* of struct watch, whose last heartbeat may be unanswered yet */
     unsigned n_pending;        /* nodes that have changed since watches were told of all */
     nsec_t held_until;  /* they are told of then, since a status changes too often; 0: sooner */
     unsigned n_sending; /* snapshots that are being sent */
@@ -143,6 +147,10 @@ struct stream *watch_open(struct watcher *w, const struct model_node *node, nsec
 
 /** watch_is_open() - has this node a watch that can be told something? */
 bool watch_is_open(const struct model_node *node);
+
+/** watch_lost_for() - for how long does the machine of @node, that had a watch, acknowledge nothing
+ * that it is sent? 0: it does, or was heard since. */
+nsec_t watch_lost_for(const struct model_node *node, nsec_t now);
 
 /* watch_tell_KIND() - those nodes that may see an object are to be told of it; see above when. */
 

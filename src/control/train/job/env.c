@@ -291,6 +291,13 @@ static bool make_plan_file(const struct env_facts *f, char *value, char *note)
     return profile_say(value, "%s", f->plan);
 }
 
+/* It has a name only when the command is started. */
+static bool make_report(const struct env_facts *f, char *value, char *note)
+{
+    return profile_unneeded(note, f->rendezvous ? "weft run gives it when the command starts"
+                                                : "the job does not meet at the hub");
+}
+
 /* ---- torchrun ------------------------------------------------------------------------------- */
 
 static const char by_itself[] = "the command's own options say it";
@@ -636,6 +643,10 @@ static const struct env_rule env_rules[] = {
         "the file of `--plan`, or the one made for `--params`",
         "The job takes from it which nodes are an island, and how often islands exchange.",
         "docs/PLAN.md; examples/train_hierarchical.py"},
+    {"WEFT_REPORT", ENV_FOR_ALL, true, NULL, make_report, NULL,
+        "with a meeting at the hub, a socket for datagrams (`@NAME`: an abstract one)",
+        "The script says there which step it has made, and how long it was in collectives.",
+        "examples/weft.py"},
     {"WEFT_ISLAND_IFNAME", ENV_FOR_ALL, true, NULL, make_island_interface, NULL,
         "with `--island-lan` the interface of the island's private network",
         "A script makes a group inside the island with it, as GLOO_SOCKET_IFNAME of that moment.",

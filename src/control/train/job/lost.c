@@ -1,7 +1,6 @@
 /* lost.c - see lost.h. */
 #include "train/job/lost.h"
 
-#include <ifaddrs.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "base/text.h"
 #include "measure/order.h"
 #include "mesh/object/fields.h"
-#include "net/address/sockaddr.h"
 #include "os/clock.h"
 #include "os/child.h"
 #include "os/interrupt.h"
@@ -139,6 +137,31 @@ bool lost_is_idle(const struct run *run, const struct rendezvous_presence *prese
     if (looks->n_idle == LOOKS)
         tell_lost(run, presence);
     return looks->n_idle >= LOOKS;
+}
+
+static bool was_drained(const struct lost_looks *looks, const char *name)
+{
+    for (unsigned i = 0; i < looks->n_drained; i++)
+        if (strcmp(looks->drained[i], name) == 0)
+            return true;
+    return false;
+}
+
+void lost_tell_drained(
+    const struct run *run, const struct rendezvous_presence *presence, struct lost_looks *looks)
+{
+    /* A hub that was not reached has not said that nobody is. */
+    if (!presence->is_known)
+        return;
+    for (unsigned i = 0; i < presence->n_drained; i++)
+        if (!was_drained(looks, presence->drained[i].name))
+            (void)fprintf(stderr,
+                "weft run: note: node %s of the job %s fails its health check, and is drained: it "
+                "gets no new work, and the job goes on: %s\n",
+                presence->drained[i].name, run->rendezvous.id, presence->drained[i].why);
+    looks->n_drained = presence->n_drained;
+    for (unsigned i = 0; i < presence->n_drained; i++)
+        memcpy(looks->drained[i], presence->drained[i].name, sizeof(looks->drained[0]));
 }
 
 int lost_assess(const struct run *run, struct interrupt *i)
@@ -638,19 +661,10 @@ enum met_verdict met_end(struct met *m)
 
 static void find_locals(struct met *m)
 {
-    /* The second one may be "", as no interface is. */
-    const char *const ours[] = {m->run->node.interface, m->run->island_interface};
-    struct ifaddrs *all = NULL;
-    struct endpoint at;
-
-    if (getifaddrs(&all) < 0)
-        return;
-    for (const struct ifaddrs *i = all; i && m->n_locals < MET_LOCALS_MAX; i = i->ifa_next)
-        if (i->ifa_addr &&
-            (strcmp(i->ifa_name, ours[0]) == 0 || strcmp(i->ifa_name, ours[1]) == 0) &&
-            sockaddr_to_endpoint((const union sockaddr_inet *)i->ifa_addr, &at))
-            m->locals[m->n_locals++] = at.addr;
-    freeifaddrs(all);
+    m->n_locals = train_node_locals(m->run->node.interface, m->locals, MET_LOCALS_MAX);
+    if (m->run->island_interface[0] != '\0')
+        m->n_locals += train_node_locals(
+            m->run->island_interface, m->locals + m->n_locals, MET_LOCALS_MAX - m->n_locals);
 }
 
 void met_begin(struct met *m, const struct run *run)

@@ -34,6 +34,9 @@ struct run;
 struct lost_looks {
     unsigned n_own;  /* in a row: an earlier command of this node is lost */
     unsigned n_idle; /* in a row: another node is lost, and the command has nothing to do */
+    char drained[RENDEZVOUS_NAMED_MAX][NAME_MAX_LEN + 1]; /* @n_drained nodes that were so at the
+                                                            last one */
+    unsigned n_drained;
 };
 
 /** lost_is_watched() - is it a job that ends when one of its nodes is lost, and may begin again? */
@@ -78,6 +81,11 @@ bool lost_is_own(
  */
 bool lost_is_idle(const struct run *run, const struct rendezvous_presence *presence, bool is_idle,
     struct lost_looks *looks);
+
+/** lost_tell_drained() - say on standard error which nodes of the job are drained now and were not
+ * before: they get no new work, and the job goes on. */
+void lost_tell_drained(
+    const struct run *run, const struct rendezvous_presence *presence, struct lost_looks *looks);
 
 /**
  * lost_is_before() - lost_is_own(), before the command is started

@@ -1,6 +1,7 @@
 /* nccl_watch.c - see nccl_watch.h. */
 #include "train/job/nccl_watch.h"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +15,14 @@
 #include "os/file.h"
 
 /*
- * A log of ours that has grown beyond this is emptied. What is needed stands in the first lines; a
- * job that makes communicators again and again could otherwise fill the disk.
+ * A log of ours that has grown beyond this is emptied, once it was read; a job that makes
+ * communicators again and again could otherwise fill the disk.
  */
 #define LOG_BYTES_MAX (64ll << 20)
+
+/* Read at one look, of each file; and how much of a line is looked at. */
+#define LOOK_BYTES_MAX (8u << 20)
+#define LINE_MAX_LEN   8192
 
 /* Appends a text in which no character means anything to glob(). */
 static void add_literal(struct str *out, const char *text, size_t len)
@@ -96,24 +101,62 @@ static void find_files(struct nccl_watch *w)
     globfree(&found);
 }
 
-/* Takes in the whole lines that are new. The last line may still be being written. */
-static void read_lines(struct nccl_watch_file *file)
+static void take_line(
+    struct nccl_watch *w, struct nccl_watch_file *file, const char *line, size_t len)
 {
-    char line[4096];
-    _cleanup_(fclosep) FILE *f = fopen(file->path, "re");
+    enum nccl_fault_kind kind;
 
-    if (!f)
-        return;
-    if (fseeko(f, (off_t)file->offset, SEEK_SET) == 0) {
-        while (!file->is_done && fgets(line, sizeof(line), f)) {
-            size_t len = strlen(line);
+    if (!file->is_done)
+        file->is_done = !nccl_log_take(&file->log, line, len);
+    (void)nccl_faults_take(&w->faults, line, len, &kind);
+}
 
-            if (len == 0 || (line[len - 1] != '\n' && len + 1 < sizeof(line)))
-                break;
-            file->offset += len;
-            file->is_done = !nccl_log_take(&file->log, line, strcspn(line, "\n"));
-        }
+/* Takes in the lines that begin in @buf. Return: bytes of it that are done with. The last line may
+ * still be being written; of one that is longer than the buffer the beginning counts. */
+static size_t take_lines(
+    struct nccl_watch *w, struct nccl_watch_file *file, const char *buf, size_t len, size_t cap)
+{
+    size_t done = 0;
+    const char *end;
+
+    while ((end = memchr(buf + done, '\n', len - done))) {
+        take_line(w, file, buf + done, (size_t)(end - buf) - done);
+        done = (size_t)(end - buf) + 1;
     }
+    if (done > 0 || len < cap)
+        return done;
+    take_line(w, file, buf, len);
+    return len;
+}
+
+/* Takes in what is new. */
+static void read_lines(struct nccl_watch *w, struct nccl_watch_file *file)
+{
+    _cleanup_(closep) int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char buf[LINE_MAX_LEN];
+    size_t all = 0;
+
+    while (fd >= 0 && all < LOOK_BYTES_MAX) {
+        ssize_t n = pread(fd, buf, sizeof(buf), (off_t)file->offset);
+        size_t done = n > 0 ? take_lines(w, file, buf, (size_t)n, sizeof(buf)) : 0;
+
+        if (done == 0)
+            return;
+        file->offset += done;
+        all += done;
+    }
+}
+
+/* NCCL goes on writing where it was: what was emptied stays a hole, of no blocks. */
+static void empty(struct nccl_watch_file *file)
+{
+    struct stat st;
+
+    if (stat(file->path, &st) < 0 || (long long)st.st_blocks * 512 <= LOG_BYTES_MAX)
+        return;
+    file->offset = (uint64_t)st.st_size;
+    if (truncate(file->path, 0) < 0)
+        (void)unlink(file->path);
 }
 
 /* ---- what they say -------------------------------------------------------------------------- */
@@ -128,11 +171,26 @@ static enum nccl_watch_event assess(struct nccl_watch *w, const struct nccl_log 
 
     (void)snprintf(w->said, sizeof(w->said), "%s", str_text(&out));
     w->is_other |= verdict == NCCL_LOG_OTHER;
+    if (is_new && verdict == NCCL_LOG_OTHER)
+        nccl_faults_note(&w->faults, NCCL_FAULT_NETWORK, w->said);
     w->verdict = verdict;
     memcpy(w->network, log->network, sizeof(w->network));
     if (!is_new)
         return NCCL_WATCH_NOTHING;
     return verdict == NCCL_LOG_WANTED ? NCCL_WATCH_WANTED : NCCL_WATCH_OTHER;
+}
+
+/* Is there a kind of fault that was not said yet? The first such is in @fault then. Which network
+ * NCCL uses is said as that. */
+static bool has_new_fault(struct nccl_watch *w)
+{
+    for (unsigned i = NCCL_FAULT_NETWORK + 1; i < NCCL_FAULT_N; i++)
+        if (w->faults.kinds[i].n > 0 && !(w->said_faults & (1u << i))) {
+            w->said_faults |= 1u << i;
+            memcpy(w->fault, w->faults.kinds[i].text, sizeof(w->fault));
+            return true;
+        }
+    return false;
 }
 
 enum nccl_watch_event nccl_watch_look(struct nccl_watch *w)
@@ -142,19 +200,16 @@ enum nccl_watch_event nccl_watch_look(struct nccl_watch *w)
     find_files(w);
     for (size_t i = 0; i < w->n_files && event == NCCL_WATCH_NOTHING; i++) {
         struct nccl_watch_file *file = &w->files[i];
-        struct stat st;
+        bool was_done = file->is_done;
 
-        if (!file->is_done) {
-            read_lines(file);
-            if (file->log.network[0] != '\0')
-                event = assess(w, &file->log);
-        } else if (w->is_ours && stat(file->path, &st) == 0 &&
-                   (long long)st.st_blocks * 512 > LOG_BYTES_MAX) {
-            /* NCCL goes on writing where it was: what was emptied stays a hole, of no blocks. */
-            if (truncate(file->path, 0) < 0)
-                (void)unlink(file->path);
-        }
+        read_lines(w, file);
+        if (!was_done && file->log.network[0] != '\0')
+            event = assess(w, &file->log);
+        if (w->is_ours && file->is_done)
+            empty(file);
     }
+    if (event == NCCL_WATCH_NOTHING && has_new_fault(w))
+        event = NCCL_WATCH_FAULT;
     return event;
 }
 

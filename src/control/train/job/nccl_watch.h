@@ -1,12 +1,14 @@
 /*
- * nccl_watch.h - reads the logs that NCCL writes for a job while it starts, and says what NCCL
- * took.
+ * nccl_watch.h - reads the logs that NCCL writes for a job, and says what NCCL took, and what goes
+ * wrong.
  *
  * Theory of operation. NCCL writes its log (NCCL_DEBUG=INFO) to the file that NCCL_DEBUG_FILE
  * names, one for each process. `weft run` makes a directory for these files, or reads those that
  * the person has named. It looks every now and then for new files and new lines, and judges each
  * file as soon as it says which network NCCL uses (nccl_log.h). All processes of a machine say the
- * same as a rule, so a sentence that was said already is not said again.
+ * same as a rule, so a sentence that was said already is not said again. It goes on to read to the
+ * end of the job, for what goes wrong (health/nccl_faults.h). The files are only read: who wants
+ * NCCL's lines finds them there unchanged.
  */
 #pragma once
 
@@ -15,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "health/nccl_faults.h"
 #include "train/profile/nccl_log.h"
 
 /** Processes whose logs are read; those of others are passed over. */
@@ -27,7 +30,7 @@
 struct nccl_watch_file {
     char *path;      /* owns */
     uint64_t offset; /* bytes that were read */
-    bool is_done;    /* the network is known, or enough was read */
+    bool is_done;    /* the network is known, or there were too many lines */
     struct nccl_log log;
 };
 
@@ -45,6 +48,9 @@ struct nccl_watch {
     enum nccl_log_verdict verdict;          /* of the last sentence */
     char network[NCCL_LOG_TEXT_MAX];        /* likewise; "": NCCL has not said it */
     char said[2 * NCCL_LOG_TEXT_MAX + 256]; /* the last sentence */
+    struct nccl_faults faults;              /* what has gone wrong, by all logs */
+    unsigned said_faults;                   /* kinds of them that were said: a bit each */
+    char fault[NCCL_FAULT_TEXT_MAX];        /* the one that was said last */
 };
 
 /**
@@ -63,6 +69,7 @@ enum nccl_watch_event {
     NCCL_WATCH_NOTHING, /* nothing new */
     NCCL_WATCH_WANTED,  /* NCCL took what was wanted; the sentence is in @said */
     NCCL_WATCH_OTHER,   /* it did not; likewise */
+    NCCL_WATCH_FAULT,   /* something has gone wrong, for the first time of its kind: @fault */
 };
 
 /**

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "fabric/fabric.h"
 #include "mesh/object/fields.h"
+#include "net/address/sockaddr.h"
 #include "os/file.h"
 #include "train/islands/islands.h"
 
@@ -24,6 +26,22 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     const char *text = json_string_value(json_object_get(obj, field));
 
     return text && text[0] != '\0' && snprintf(buf, cap, "%s", text) < (int)cap;
+}
+
+unsigned train_node_locals(const char *interface, struct ip_addr *ret, unsigned cap)
+{
+    struct ifaddrs *all = NULL;
+    struct endpoint at;
+    unsigned n = 0;
+
+    if (getifaddrs(&all) < 0)
+        return 0;
+    for (const struct ifaddrs *i = all; i && n < cap; i = i->ifa_next)
+        if (i->ifa_addr && strcmp(i->ifa_name, interface) == 0 &&
+            sockaddr_to_endpoint((const union sockaddr_inet *)i->ifa_addr, &at))
+            ret[n++] = at.addr;
+    freeifaddrs(all);
+    return n;
 }
 
 /* Finds the farthest node outside this node's island, which is that of the first node. */

@@ -42,6 +42,10 @@ struct train_node {
  */
 int train_node_read(struct train_node *ret, const char *socket_path, struct err *e);
 
+/** train_node_locals() - the addresses of an interface of this machine, @cap at most. Return: how
+ * many. */
+unsigned train_node_locals(const char *interface, struct ip_addr *ret, unsigned cap);
+
 /*
  * The nodes of this node's island, as its private network reaches them.
  *
@@ -69,7 +73,10 @@ struct island_lan {
     size_t n;
 };
 
-#define ISLAND_LAN_NULL {0}
+#define ISLAND_LAN_NULL                                                                            \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The first line of a hosts file that island_lan_hosts() has made. */
 #define ISLAND_LAN_MARK "# weft run --island-lan: nodes of this island at their private addresses\n"

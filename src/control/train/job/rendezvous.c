@@ -303,6 +303,28 @@ static void take_nodes(
         ret->n_all = ret->n;
 }
 
+/* Nodes of the run that are drained. */
+static void take_drained(struct rendezvous_presence *ret, const json_t *list)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(list, i, one) {
+        struct rendezvous_drained *d = &ret->drained[ret->n_drained];
+        const char *name = json_string_value(json_object_get(one, "node"));
+
+        if (ret->n_drained == RENDEZVOUS_NAMED_MAX)
+            return;
+        if (!name || parse_name(name, "node", NULL) != 0)
+            continue;
+        (void)snprintf(d->name, sizeof(d->name), "%.*s", NAME_MAX_LEN, name);
+        if (!take_text(one, "why", d->why, sizeof(d->why)))
+            d->why[0] = '\0';
+        text_make_plain(d->why, '?');
+        ret->n_drained++;
+    }
+}
+
 /* What the hub says of the commands of the run. */
 static void take_presence(struct rendezvous_presence *ret, const json_t *said)
 {
@@ -311,6 +333,7 @@ static void take_presence(struct rendezvous_presence *ret, const json_t *said)
     ret->silent_for = take_seconds(said, "silentSeconds");
     take_nodes(&ret->lost, said, "lost", "lostNodes");
     take_nodes(&ret->ended, said, "endedOn", "ended");
+    take_drained(ret, json_object_get(said, "drained"));
     said = json_object_get(said, "endedWithout");
     if (take_run(said, ret->run_without, sizeof(ret->run_without)))
         take_nodes(&ret->ended_without, said, "endedOn", "ended");
@@ -389,6 +412,15 @@ void rendezvous_say_nccl(const char *socket_path, const char *job, json_t *said)
 
     if (said)
         (void)call(socket_path, job, "nccl", "POST", said, END_TIMEOUT_MS, &answer, NULL);
+}
+
+bool rendezvous_say_sample(const char *socket_path, const char *job, json_t *sample)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+    if (sample)
+        (void)call(socket_path, job, "samples", "PUT", sample, LOOK_TIMEOUT_MS, &answer, NULL);
+    return answer.status != STATUS_NOT_FOUND && answer.status != STATUS_NO_METHOD;
 }
 
 void rendezvous_end(const char *socket_path, const char *job)

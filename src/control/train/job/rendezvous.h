@@ -80,6 +80,15 @@ struct rendezvous_nodes {
 /** Bytes of a run's id, with its zero. */
 #define RENDEZVOUS_RUN_MAX sizeof(((struct env_rendezvous *)0)->id)
 
+/** Longest reason why a node is drained that is shown, with its zero. */
+#define RENDEZVOUS_WHY_MAX 256
+
+/** A node that is drained: it fails its health check, and gets no new work. */
+struct rendezvous_drained {
+    char name[NAME_MAX_LEN + 1];
+    char why[RENDEZVOUS_WHY_MAX];
+};
+
 /** How the commands of a run are, by what they have said. */
 struct rendezvous_presence {
     bool is_known;                 /* else the hub does not say */
@@ -90,7 +99,9 @@ struct rendezvous_presence {
     /* those of a run that this node, which was lost, was
                                              awaited in, while nobody else is there; none: no run */
     struct rendezvous_nodes ended_without;
-    char run_without[RENDEZVOUS_RUN_MAX]; /* that run; "": the present one */
+    char run_without[RENDEZVOUS_RUN_MAX];                    /* that run; "": the present one */
+    struct rendezvous_drained drained[RENDEZVOUS_NAMED_MAX]; /* @n_drained that have come to it */
+    unsigned n_drained;
 };
 
 /** rendezvous_format_nodes() - append "gpu-1, gpu-2", and how many more there are */
@@ -135,6 +146,15 @@ bool rendezvous_wait(
  * A failure does no harm: then weft jobs and weft status do not know of it.
  */
 void rendezvous_say_nccl(const char *socket_path, const char *job, json_t *said);
+
+/**
+ * rendezvous_say_sample() - tell the hub what the command has done here in the last seconds
+ * @sample:	as job_sample_encode() gives it; taken; NULL: nothing is said
+ *
+ * Return: false: the agent or the hub is of a version that does not know of it. Whatever else it
+ * is, the next sample may get there.
+ */
+bool rendezvous_say_sample(const char *socket_path, const char *job, json_t *sample);
 
 /**
  * rendezvous_end() - tell the hub that the job has ended on this node

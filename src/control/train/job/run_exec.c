@@ -2,8 +2,8 @@
  * run_exec.c - run_exec() of run.h: runs the command with the plan's variables until its end.
  *
  * Meanwhile it says which nodes are missing (lost.h), tells the hub that this one is there
- * (lost.h), says which network NCCL took (nccl_watch.h), and looks whether the command meets
- * another node (lost.h).
+ * (lost.h) and what the command does (samples.h), says which network NCCL took (nccl_watch.h), and
+ * looks whether the command meets another node (lost.h).
  */
 
 #include <errno.h>
@@ -21,7 +21,9 @@
 #include "train/job/lost.h"
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
+#include "train/job/script_reports.h"
 #include "train/job/run.h"
+#include "train/job/samples.h"
 #include "train/profile/profile.h"
 
 /* The hosts file is looked for so often. */
@@ -51,7 +53,7 @@ bool run_is_again(int r)
 
 /* Milliseconds between two looks at NCCL's logs, before and after one has said what it uses. */
 #define LOG_EACH_MS      1000
-#define LOG_EACH_THEN_MS 10000
+#define LOG_EACH_THEN_MS 3000
 
 /* ---- NCCL's log ------------------------------------------------------------------------------ */
 
@@ -68,12 +70,18 @@ static void publish_nccl(const struct run *run, const struct nccl_watch *w)
                 w->said));
 }
 
-/* Says what the logs say that is new. */
-static void report_nccl(const struct run *run, struct nccl_watch *w)
+/* Says what the logs say that is new. @ended_well: the command, so what looked wrong to NCCL at its
+ * end was not. */
+static void report_nccl(const struct run *run, struct nccl_watch *w, bool ended_well)
 {
     enum nccl_watch_event event;
 
     while ((event = nccl_watch_look(w)) != NCCL_WATCH_NOTHING) {
+        if (event == NCCL_WATCH_FAULT) {
+            if (!ended_well)
+                (void)fprintf(stderr, "weft run: note: NCCL says \"%s\"\n", w->fault);
+            continue;
+        }
         if (event == NCCL_WATCH_OTHER || !run->is_quiet)
             (void)fprintf(
                 stderr, "weft run: %s%s\n", event == NCCL_WATCH_OTHER ? "note: " : "", w->said);
@@ -114,7 +122,6 @@ static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_faile
     bool stays = false;
 
     if (w) {
-        report_nccl(run, w);
         if (has_failed && nccl_watch_explain_failure(w)) {
             (void)fprintf(stderr, "weft run: note: %s\n", w->said);
             publish_nccl(run, w);
@@ -141,6 +148,7 @@ struct watching {
     nsec_t log_at;           /* time of the next look at NCCL's logs; NSEC_NEVER: none */
     nsec_t island_at;        /* time of the next look at the job's hosts file; NSEC_NEVER: none */
     struct met met;          /* owns; has it met another node? */
+    struct samples samples;  /* owns; what it moves, and how its processes are */
     struct nccl_watch *nccl; /* owns; NULL: no logs are read */
 };
 
@@ -153,7 +161,7 @@ static unsigned next_ms(const struct watching *w)
 {
     nsec_t due = nsec_min(nsec_min(w->log_at, w->island_at), nsec_min(w->report_at, w->look_at));
 
-    due = nsec_min(due, w->met.look_at);
+    due = nsec_min(due, nsec_min(w->met.look_at, w->samples.look_at));
     return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
 }
 
@@ -163,6 +171,7 @@ static bool is_left_behind(struct watching *w, int pid)
     struct rendezvous_presence presence;
     enum rendezvous_state state = lost_say(w->run, false, &presence);
 
+    lost_tell_drained(w->run, &presence, &w->looks);
     if (!w->run->can_begin_again)
         return false;
     switch (state) {
@@ -190,7 +199,7 @@ static struct child_order watch_job(void *ctx, int pid)
     if (clock_now() >= w->report_at)
         w->report_at = after_ms(missing_report(run));
     if (clock_now() >= w->log_at) {
-        report_nccl(run, w->nccl);
+        report_nccl(run, w->nccl, false);
         w->log_at = after_ms(nccl_watch_has_verdict(w->nccl) ? LOG_EACH_THEN_MS : LOG_EACH_MS);
     }
     if (clock_now() >= w->island_at) {
@@ -202,6 +211,7 @@ static struct child_order watch_job(void *ctx, int pid)
         w->look_at = stops ? NSEC_NEVER : after_ms(lost_each_ms(run));
     }
     met_look(&w->met);
+    samples_look(&w->samples);
     return (struct child_order){.next_ms = next_ms(w), .stops = stops};
 }
 
@@ -306,10 +316,16 @@ static int run_child(const struct run *run, char *const words[], char *const env
         .fn = watch_job, .ctx = w, .first_ms = next_ms(w), .stop_ms = STOP_MS};
     struct child_end end = {0};
     struct interrupt i;
+    bool ended_well;
     int r = child_run(words, env, &watch, &end, e);
 
     /* The others are told before a person's signal ends this process. */
     interrupt_begin(&i);
+    ended_well = r == 0 && end.status == 0;
+    if (w->nccl)
+        report_nccl(run, w->nccl, ended_well);
+    if (!ended_well)
+        samples_end(&w->samples);
     end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_signalled && !end.was_stopped);
     if (r == 0) {
         *ret_status = end.status;
@@ -326,6 +342,7 @@ static int run_child(const struct run *run, char *const words[], char *const env
 int run_exec(struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
+    _cleanup_(script_reports_close) struct script_reports reports = SCRIPT_REPORTS_NULL;
     /* What lasts of an elastic job is left in peace where its client finds the hub by itself. */
     bool looks = lost_is_said(run) || (run->can_begin_again && run->is_elastic &&
                                           run->node.has_hubs && !run->follows_hub);
@@ -336,9 +353,14 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
                                           : clock_now(),
         .island_at = after_ms(run->has_island_hosts ? RUN_ISLAND_EACH_MS : 0),
         .met = {.look_at = NSEC_NEVER, .tcp = TCP_WATCH_NULL},
+        .samples = SAMPLES_NULL,
         .nccl = watch_nccl(run)};
-    int r = environment_init(&env, &run->plan);
+    int r;
 
+    /* Where there is no socket, the script says nothing. */
+    if (run->rendezvous.id[0] != '\0' && script_reports_open(&reports) == 0)
+        run_give(run, "WEFT_REPORT", reports.name);
+    r = environment_init(&env, &run->plan);
     w.log_at = after_ms(w.nccl ? LOG_EACH_MS : 0);
     if (r < 0)
         (void)err_set(e, r, "no memory for the environment");
@@ -355,9 +377,12 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
         return RUN_E_LOST;
     }
     met_begin(&w.met, run);
+    samples_begin(&w.samples, run, &reports);
+    w.samples.nccl = w.nccl ? &w.nccl->faults : NULL;
     r = run_child(run, words, env.entries, &w, ret_status, e);
     run->has_met |= w.met.has_met;
     met_deinit(&w.met);
+    samples_deinit(&w.samples);
     return r;
 }
 

@@ -98,6 +98,10 @@ static void test_each_sentence_once(void **state)
     assert_string_equal(w.said, "NCCL was to use weft0, and uses sockets on eth0,weft0, whose "
                                 "addresses other nodes may not reach");
     assert_true(w.is_other);
+    /* That is told to the hub with what goes wrong, and not said twice. */
+    assert_int_equal(w.faults.kinds[NCCL_FAULT_NETWORK].n, 1);
+    assert_string_equal(w.faults.kinds[NCCL_FAULT_NETWORK].text, w.said);
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
 }
 
 static void test_a_failure_before_the_network(void **state)
@@ -108,6 +112,52 @@ static void test_a_failure_before_the_network(void **state)
     assert_true(nccl_watch_explain_failure(&w));
     assert_string_equal(w.said, "NCCL has not said which network it uses; its last word on that: "
                                 "Error: network AWS Libfabric not found.");
+}
+
+#define CLOSED "socketProgress: Connection closed by remote peer 10.77.0.3<47634>"
+
+/* A log is read to its end: what goes wrong after NCCL has said which network it uses counts. */
+static void test_what_goes_wrong_afterwards(void **state)
+{
+    write_log(7, LINE "NET/Socket : Using [0]weft0:10.77.0.2<0>\n" LINE "Using network Socket\n");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_WANTED);
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
+    write_log(7, "gpu-1:1:1 [0] socket.cc:9 NCCL WARN " CLOSED);
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
+    write_log(7, "\ngpu-1:1:1 [0] socket.cc:9 NCCL WARN " CLOSED "\n");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_FAULT);
+    assert_string_equal(w.fault, CLOSED);
+    assert_int_equal(w.faults.kinds[NCCL_FAULT_CLOSED].n, 2);
+    /* Another process says the same, and then something else. */
+    write_log(8, "gpu-1:1:1 [0] socket.cc:9 NCCL WARN " CLOSED "\n");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
+    assert_int_equal(w.faults.kinds[NCCL_FAULT_CLOSED].n, 3);
+    write_log(8, "gpu-1:1:1 [0] ibvwrap.cc:9 NCCL WARN Call to ibv_poll_cq() returned -1\n");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_FAULT);
+    assert_string_equal(w.fault, "Call to ibv_poll_cq() returned -1");
+    assert_int_equal(w.faults.kinds[NCCL_FAULT_NETWORK].n, 0);
+}
+
+/* Of a line that is longer than what is read at once the beginning counts; and a hole, as is left
+ * where a log was emptied, is passed. */
+static void test_lines_that_are_long(void **state)
+{
+    static char line[50000];
+    char path[sizeof(file) + 16];
+    FILE *f;
+
+    memset(line, 'x', sizeof(line) - 1);
+    memcpy(line, "NCCL WARN " CLOSED, strlen("NCCL WARN " CLOSED));
+    write_log(7, line);
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_FAULT);
+    (void)snprintf(path, sizeof(path), "%s/nccl.7", dir);
+    f = fopen(path, "r+e");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 200000, SEEK_SET), 0);
+    assert_true(fputs("\nNCCL WARN Call to ibv_poll_cq() returned -1\n", f) >= 0);
+    (void)fclose(f);
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_FAULT);
+    assert_int_equal(w.faults.kinds[NCCL_FAULT_POLL].n, 1);
 }
 
 static void test_names_of_files(void **state)
@@ -183,6 +233,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_log_that_grows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_each_sentence_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_failure_before_the_network, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_goes_wrong_afterwards, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lines_that_are_long, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_of_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_directory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_directory_of_somebody_else, set_up, tear_down),

@@ -445,6 +445,38 @@ static void test_who_is_named(void **state)
     }
 }
 
+/* Of nodes that are drained it is said once, until they were well in between. */
+static void test_who_is_drained(void **state)
+{
+    struct said_agent a = {
+        .answers = {{200, "{" MEETING ",\"presence\":{\"drained\":[7,{},{\"node\":\"A\"},"
+                          "{\"node\":\"gpu-2\",\"why\":\"disk\\u001b full\"},"
+                          "{\"node\":\"gpu-3\"}]}}"}}};
+    struct env_rendezvous m = {.id = "job.2", .epoch = "b"};
+    struct run run = {.job = "job", .rendezvous = {.id = "job.2"}};
+    struct rendezvous_presence nobody = {.is_known = true};
+    struct rendezvous_presence unknown = {.is_known = false};
+    struct lost_looks looks = {0};
+    struct rendezvous_presence p;
+
+    said_agent_start(&a);
+    assert_int_equal(
+        rendezvous_say(a.path, "job", &m, "00ff", 3, false, &p), RENDEZVOUS_STATE_SAME);
+    said_agent_end(&a);
+    assert_int_equal(p.n_drained, 2);
+    assert_string_equal(p.drained[0].name, "gpu-2");
+    assert_string_equal(p.drained[0].why, "disk? full");
+    assert_string_equal(p.drained[1].why, "");
+    lost_tell_drained(&run, &p, &looks);
+    assert_int_equal(looks.n_drained, 2);
+    assert_string_equal(looks.drained[1], "gpu-3");
+    /* A hub that does not answer has not said that they are well. */
+    lost_tell_drained(&run, &unknown, &looks);
+    assert_int_equal(looks.n_drained, 2);
+    lost_tell_drained(&run, &nobody, &looks);
+    assert_int_equal(looks.n_drained, 0);
+}
+
 static void test_how_long_they_are_silent(void **state)
 {
     static const struct {
@@ -478,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_dry_run),
         cmocka_unit_test(test_look),
         cmocka_unit_test(test_who_is_named),
+        cmocka_unit_test(test_who_is_drained),
         cmocka_unit_test(test_how_long_they_are_silent),
         cmocka_unit_test(test_was_a_node_lost),
         cmocka_unit_test(test_nobody_waits_for_a_lost_node),

@@ -24,33 +24,36 @@
 struct str;
 
 /**
- * What can be wrong: identifier, name in the JSON, meaning. Findings of the same level are printed
- * in this order.
+ * What can be wrong: identifier, that of its row in health/finding.h (CODE_N: it has none), name in
+ * the JSON, meaning. Findings of the same level are printed in this order.
  */
 #define PREFLIGHT_FAULTS(X)                                                                        \
-    X(INTERFACE, "interface", "this node's interface is not as it should be")                      \
-    X(HUB, "hub", "the hub, at which a job's members meet, does not answer this node")             \
-    X(ABSENT, "absent", "a member cannot be asked, so its pairs are not measured")                 \
-    X(UNREACHABLE, "unreachable", "two members do not reach each other")                           \
-    X(ONE_WAY, "one-way", "packets pass in one direction only")                                    \
-    X(MTU, "mtu", "packets of the size that the kernel sends are lost")                            \
-    X(TCP, "tcp", "pings pass, but a TCP connection does not carry data")                          \
-    X(LOSS, "loss", "packets are lost")                                                            \
-    X(SLOW, "slow", "a pair is far slower than the others, or than was expected")                  \
-    X(BUFFERS, "buffers", "the kernel's TCP buffers hold a connection back")                       \
-    X(CLOCK, "clock", "a clock is wrong")                                                          \
-    X(NCCL_INTERFACE, "nccl-interface", "NCCL would not take the overlay, or not only it")         \
-    X(GLOO_INTERFACE, "gloo-interface", "Gloo would not take the overlay")                         \
-    X(NAMES, "names", "a member's name leads elsewhere")                                           \
-    X(HOST_NAME, "host-name", "a member's host name, which rank 0 announces, does not lead to it") \
-    X(FILES, "open-files", "too few files may be open")                                            \
-    X(MEMLOCK, "memlock", "too little memory may be locked for the RDMA device")                   \
-    X(VERSIONS, "versions", "versions differ")                                                     \
-    X(LIVE, "live", "something uses the network already, so throughput was not measured")          \
-    X(PATH, "path", "pairs talk through a hub")
+    X(INTERFACE, INTERFACE_AWAY, "interface", "this node's interface is not as it should be")      \
+    X(HUB, HUB_UNREACHED, "hub",                                                                   \
+        "the hub, at which a job's members meet, does not answer this node")                       \
+    X(ABSENT, READY_ABSENT, "absent", "a member cannot be asked, so its pairs are not measured")   \
+    X(UNREACHABLE, PAIR_UNREACHED, "unreachable", "two members do not reach each other")           \
+    X(ONE_WAY, WAY_DEAF, "one-way", "packets pass in one direction only")                          \
+    X(MTU, PAIR_HOLE, "mtu", "packets of the size that the kernel sends are lost")                 \
+    X(TCP, PAIR_NO_TCP, "tcp", "pings pass, but a TCP connection does not carry data")             \
+    X(LOSS, WAY_LOSS, "loss", "packets are lost")                                                  \
+    X(SLOW, PAIR_SLOW, "slow", "a pair is far slower than the others, or than was expected")       \
+    X(BUFFERS, PAIR_BUFFERS, "buffers", "the kernel's TCP buffers hold a connection back")         \
+    X(CLOCK, CLOCKS_DIFFER, "clock", "a clock is wrong")                                           \
+    X(NCCL_INTERFACE, READY_NCCL, "nccl-interface",                                                \
+        "NCCL would not take the overlay, or not only it")                                         \
+    X(GLOO_INTERFACE, READY_GLOO, "gloo-interface", "Gloo would not take the overlay")             \
+    X(NAMES, READY_NAMES, "names", "a member's name leads elsewhere")                              \
+    X(HOST_NAME, READY_HOST_NAME, "host-name",                                                     \
+        "a member's host name, which rank 0 announces, does not lead to it")                       \
+    X(FILES, READY_FILES, "open-files", "too few files may be open")                               \
+    X(MEMLOCK, READY_MEMLOCK, "memlock", "too little memory may be locked for the RDMA device")    \
+    X(VERSIONS, READY_VERSIONS, "versions", "versions differ")                                     \
+    X(LIVE, CODE_N, "live", "something uses the network already, so throughput was not measured")  \
+    X(PATH, CODE_N, "path", "pairs talk through a hub")
 
 enum preflight_fault {
-#define X(id, name, help) PREFLIGHT_##id,
+#define X(id, code, name, help) PREFLIGHT_##id,
     PREFLIGHT_FAULTS(X)
 #undef X
         PREFLIGHT_FAULT_N,
@@ -94,6 +97,8 @@ struct preflight_pair {
     bool has_idle[2];         /* which of @idle are set */
     struct idle_test idle[2]; /* [0]: as a measured b; [1]: as b measured a */
     uint32_t heard[2];        /* [0]: pings from a that reached b; [1]: from b that reached a */
+    bool has_loss[2];         /* which of @loss are set */
+    struct loss_test loss[2]; /* [0]: datagrams from a to b; [1]: from b to a */
     bool has_bulk;    /* @one and @many are set; a measured them, so their out is towards b */
     struct bulk one;  /* throughput of one TCP connection */
     struct bulk many; /* throughput of several TCP connections together */
@@ -120,7 +125,8 @@ struct preflight_input {
     const char *hub_away;  /* borrowed; the hub that does not answer this machine's agent; NULL: it
                               answers */
     uint64_t expect_bps;   /* rate that every pair must reach; 0: nothing is expected */
-    bool skipped_bulk;     /* throughput was not measured, because the network is in use */
+    bool skipped_bulk; /* neither throughput nor loss was measured, because the network is in use */
+    bool is_quick;     /* neither was to be measured */
 };
 
 /** In place of a member's index: no member. */
@@ -186,7 +192,43 @@ json_t *preflight_encode_rates(bool has, const struct bulk *b);
 bool preflight_restarts(
     const struct preflight_pair *p, const struct preflight_node *a, const struct preflight_node *b);
 
-/** preflight_loses() - were more pings lost in either direction than chance explains? */
+/** How much of what is sent in one direction of a pair is lost. */
+struct preflight_loss {
+    bool by_datagrams; /* else by the pings of a train, too few to show less than a few percent */
+    uint32_t sent;
+    uint32_t lost;
+    uint32_t ppm; /* @lost of a million that are sent, rounded down */
+};
+
+/**
+ * preflight_find_loss() - what is known of the loss in a direction of a pair
+ * @from_b:	false: from a to b; true: from b to a
+ *
+ * Return: false: nothing is known, since nothing was answered or measured.
+ */
+bool preflight_find_loss(const struct preflight_pair *p, bool from_b, struct preflight_loss *ret);
+
+/**
+ * preflight_loss_level() - what does a loss do to a job?
+ * @ppm:	of a million packets so many are lost
+ * @rtt_us:	median round trip time; with a longer one TCP recovers more slowly
+ *
+ * A thousandth is worth a look. From one percent, over more than 5 ms, a connection has a tenth of
+ * its rate, and a job that waits for the slowest pair has no more. From a fifth, nothing works.
+ */
+enum preflight_level preflight_loss_level(uint32_t ppm, uint32_t rtt_us);
+
+/**
+ * preflight_tcp_rate() - bits per second that one TCP connection gets in spite of a loss
+ * @mss:	bytes
+ *
+ * The macroscopic behaviour of Mathis, Semke, Mahdavi and Ott (1997), of Reno and of CUBIC where
+ * that does as Reno (RFC 9438, section 4.3). BBR does better.
+ */
+double preflight_tcp_rate(uint32_t mss, uint32_t rtt_us, uint32_t ppm);
+
+/** preflight_loses() - is more lost in either direction than chance explains, or than does not
+ * matter? */
 bool preflight_loses(const struct preflight_pair *p);
 
 /**

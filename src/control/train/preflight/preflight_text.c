@@ -2,10 +2,16 @@
 #include "train/preflight/preflight.h"
 
 #include "base/text.h"
+#include "health/finding.h"
 #include "mesh/object/fields.h"
 
 const char *const preflight_fault_names[] = {
-#define X(id, name, help) name,
+#define X(id, code, name, help) name,
+    PREFLIGHT_FAULTS(X)
+#undef X
+};
+static const enum finding_code codes[] = {
+#define X(id, code, name, help) FINDING_##code,
     PREFLIGHT_FAULTS(X)
 #undef X
 };
@@ -18,6 +24,16 @@ _Static_assert(sizeof(preflight_level_names) / sizeof(*preflight_level_names) ==
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
+/* Its code in docs/HEALTH.md; NULL: it has none. */
+static const char *code_of(const struct preflight_finding *f)
+{
+    enum finding_code code = codes[f->fault];
+
+    if (code == FINDING_WAY_LOSS && f->level == PREFLIGHT_NO)
+        code = FINDING_WAY_LOSS_CRITICAL;
+    return code < FINDING_CODE_N ? finding_kinds[code].code : NULL;
+}
+
 static json_t *encode_finding(const struct preflight_finding *f, const struct preflight_input *in)
 {
     json_t *nodes = json_array();
@@ -26,8 +42,9 @@ static json_t *encode_finding(const struct preflight_finding *f, const struct pr
         (void)json_array_append_new(nodes, json_string(in->nodes[f->a].name));
     if (f->b != PREFLIGHT_NOBODY)
         (void)json_array_append_new(nodes, json_string(in->nodes[f->b].name));
-    return json_pack("{s:s, s:s, s:o, s:s, s:s}", "fault", preflight_fault_names[f->fault], "level",
-        preflight_level_names[f->level], "nodes", nodes, "text", f->text, "fix", f->fix);
+    return json_pack("{s:s, s:s*, s:s, s:o, s:s, s:s}", "fault", preflight_fault_names[f->fault],
+        "code", code_of(f), "level", preflight_level_names[f->level], "nodes", nodes, "text",
+        f->text, "fix", f->fix);
 }
 
 static json_t *encode_way(const struct preflight_pair *p, unsigned way)
@@ -41,6 +58,16 @@ static json_t *encode_way(const struct preflight_pair *p, unsigned way)
     return json;
 }
 
+static json_t *encode_loss(const struct preflight_pair *p, bool from_b)
+{
+    struct preflight_loss l;
+
+    if (!preflight_find_loss(p, from_b, &l))
+        return json_null();
+    return json_pack("{s:s, s:I, s:I, s:I}", "by", l.by_datagrams ? "datagrams" : "pings", "sent",
+        (json_int_t)l.sent, "lost", (json_int_t)l.lost, "ppm", (json_int_t)l.ppm);
+}
+
 json_t *preflight_encode_rates(bool has, const struct bulk *b)
 {
     if (!has)
@@ -52,12 +79,13 @@ json_t *preflight_encode_rates(bool has, const struct bulk *b)
 static json_t *encode_pair(const struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, size_t index)
 {
-    return json_pack("{s:[s,s], s:s, s:s, s:b, s:[s,s], s:[o,o], s:o, s:o}", "nodes",
+    return json_pack("{s:[s,s], s:s, s:s, s:b, s:[s,s], s:[o,o], s:o, s:o, s:o, s:o}", "nodes",
         in->nodes[p->a].name, in->nodes[p->b].name, "verdict",
         preflight_level_names[r->pair_levels[index]], "path", p->idle[0].path, "tcpRestarts",
         (int)preflight_restarts(p, &in->nodes[p->a], &in->nodes[p->b]), "congestion",
         p->idle[0].congestion, p->idle[1].congestion, "ways", encode_way(p, 0), encode_way(p, 1),
-        "oneStream", preflight_encode_rates(p->has_bulk, &p->one), "streams",
+        "lossAToB", encode_loss(p, false), "lossBToA", encode_loss(p, true), "oneStream",
+        preflight_encode_rates(p->has_bulk, &p->one), "streams",
         preflight_encode_rates(p->has_bulk, &p->many));
 }
 

@@ -50,6 +50,7 @@ static struct facts good_facts(unsigned i)
         .memlock_hard = FACTS_UNLIMITED,
         .tcp_receive_max = 6u << 20,
         .tcp_send_max = 4u << 20,
+        .counts_loss = true,
         .interface = "weft0",
         .n_interfaces = 3,
         .interfaces = {{.name = "lo", .running = true}, {.name = "eth0", .running = true},
@@ -86,6 +87,8 @@ static int make_mesh(void **state)
                 .has_idle = {true, true},
                 .idle = {good_idle(), good_idle()},
                 .heard = {51, 51},
+                .has_loss = {true, true},
+                .loss = {{.sent = 10000, .heard = 10000}, {.sent = 10000, .heard = 10000}},
                 .has_bulk = true,
                 .one = {.out = gbit, .in = gbit},
                 .many = {.out = gbit, .in = gbit}};
@@ -320,24 +323,154 @@ static void test_tcp(void **state)
     assert_names(only(m, PREFLIGHT_TCP, PREFLIGHT_NO), 2, 3);
 }
 
+static void test_loss_level(void **state)
+{
+    static const struct {
+        uint32_t ppm;
+        uint32_t rtt_us;
+        enum preflight_level level;
+    } cases[] = {
+        {0, 100000, PREFLIGHT_OK},
+        {999, 100000, PREFLIGHT_OK},
+        {1000, 100000, PREFLIGHT_WARN},
+        {1000, 100, PREFLIGHT_WARN},
+        {9990, 100000, PREFLIGHT_WARN},
+        {10000, 4900, PREFLIGHT_WARN},
+        {10000, 5000, PREFLIGHT_WARN},
+        {10000, 5100, PREFLIGHT_NO},
+        {199999, 4900, PREFLIGHT_WARN},
+        {200000, 100, PREFLIGHT_NO},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        if (preflight_loss_level(cases[i].ppm, cases[i].rtt_us) != cases[i].level)
+            fail_msg("%u ppm at %u us", cases[i].ppm, cases[i].rtt_us);
+}
+
+/* One segment of 1380 bytes in 20 ms is 552 kbit/s, and at 1.5 % there are ten. */
+static void test_tcp_rate(void **state)
+{
+    assert_true(preflight_tcp_rate(1380, 20000, 15000) > 5519999);
+    assert_true(preflight_tcp_rate(1380, 20000, 15000) < 5520001);
+    assert_true(preflight_tcp_rate(1380, 0, 0) > 0);
+}
+
 static void test_loss(void **state)
 {
     struct mesh *m = *state;
-    struct idle_test *l = &pair(m, 2, 3)->idle[0];
+    struct preflight_pair *p = pair(m, 2, 3);
 
+    p->loss[0].heard = 9991;
+    assess(m);
+    assert_int_equal(m->report.n, 0);
+    p->loss[0].heard = 9990;
+    assert_names(only(m, PREFLIGHT_LOSS, PREFLIGHT_WARN), 2, 3);
+    p->loss[0].heard = 9800;
+    assert_names(only(m, PREFLIGHT_LOSS, PREFLIGHT_NO), 2, 3);
+    assert_string_equal(m->report.items[0].text,
+        "2.00 % of 10000 datagrams from n3 to n4 were lost; with an RTT of 10.0 ms one TCP "
+        "connection gets about 9.6 Mbit/s");
+    assert_non_null(strstr(m->report.items[0].fix, "the line from n3 to n4 (path: direct)"));
+    assert_non_null(strstr(m->report.items[0].fix, "on n3 sysctl -w net.core.default_qdisc=fq"));
+    /* The worse direction is named, and the other one beside it. */
+    p->loss[1].heard = 9500;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NO);
+    assert_non_null(strstr(m->report.items[0].text,
+        "5.00 % of 10000 datagrams from n4 to n3 were lost, and 2.00 % back; with an RTT"));
+    /* Nearby it is not fatal. */
+    p->idle[0].rtt_median_us = p->idle[1].rtt_median_us = 4900;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_WARN);
+}
+
+/* Over a slow line fewer are sent: two that are lost of a thousand may be chance. */
+static void test_loss_of_few(void **state)
+{
+    struct mesh *m = *state;
+    struct preflight_pair *p = pair(m, 2, 3);
+
+    p->loss[0] = (struct loss_test){.sent = 1000, .heard = 998};
+    assess(m);
+    assert_int_equal(m->report.n, 0);
+    p->loss[0].heard = 997;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_WARN);
+    assert_non_null(strstr(m->report.items[0].text, "0.30 % of 1000 datagrams"));
+}
+
+/* BBR, which is the sender's, bears more than that, and has not to be advised. */
+static void test_loss_of_bbr(void **state)
+{
+    struct mesh *m = *state;
+    struct preflight_pair *p = pair(m, 2, 3);
+
+    p->loss[0].heard = 9800;
+    (void)snprintf(p->idle[0].congestion, RESULT_TCP_MAX, "bbr");
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NO);
+    assert_non_null(
+        strstr(m->report.items[0].text, "about 9.6 Mbit/s, and more with the BBR that it has"));
+    assert_null(strstr(m->report.items[0].fix, "sysctl"));
+    /* That of who receives does not count. */
+    p->loss[0].heard = 10000;
+    p->loss[1].heard = 9800;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NO);
+    assert_null(strstr(m->report.items[0].text, "BBR"));
+    assert_non_null(strstr(m->report.items[0].fix, "sysctl"));
+}
+
+/* What it leads to is not told beside it. */
+static void test_loss_explains(void **state)
+{
+    struct mesh *m = *state;
+    struct preflight_pair *p = pair(m, 2, 3);
+
+    p->loss[0].heard = 7000;
+    p->one.out.bits_per_s = p->many.out.bits_per_s = 1000000;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NO);
+    p->idle[0].transferred = false;
+    p->has_bulk = false;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NO);
+}
+
+/* Where no datagrams were counted, and pings show a great loss alone. */
+static void test_loss_of_pings(void **state)
+{
+    struct mesh *m = *state;
+    struct preflight_pair *p = pair(m, 2, 3);
+    struct idle_test *l = &p->idle[0];
+
+    p->has_loss[0] = false;
     /* Two of fifty are chance. */
     l->heard = l->back = 48;
-    assess(m);
-    assert_int_equal(m->report.level, PREFLIGHT_OK);
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NOTE);
+    assert_non_null(strstr(m->report.items[0].text, "of 1 of 15 pairs loss is known by pings"));
+    assert_non_null(strstr(m->report.items[0].text, ": n3 could not count more"));
     l->heard = l->back = 46;
-    assert_names(only(m, PREFLIGHT_LOSS, PREFLIGHT_WARN), 2, 3);
-    assert_non_null(strstr(m->report.items[0].text, "8 % of 50 small packets from n3 to n4"));
+    assert_names(only(m, PREFLIGHT_LOSS, PREFLIGHT_NO), 2, 3);
+    assert_non_null(strstr(m->report.items[0].text, "8.00 % of 50 pings from n3 to n4 were lost"));
+    l->rtt_median_us = 4000;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_WARN);
     l->heard = l->back = 30;
     (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NO);
     /* Only the pongs were lost: that is the other direction's to tell. */
     l->heard = 50;
-    assess(m);
-    assert_int_equal(m->report.level, PREFLIGHT_OK);
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NOTE);
+}
+
+/* Once for all pairs, and whose fault it is. */
+static void test_loss_of_an_earlier_version(void **state)
+{
+    struct mesh *m = *state;
+
+    m->nodes[4].facts.counts_loss = false;
+    for (size_t i = 0; i < NODES; i++)
+        if (i != 4)
+            pair(m, i < 4 ? i : 4, i < 4 ? 4 : i)->has_loss[i < 4] = false;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NOTE);
+    assert_int_equal(m->report.n, 1);
+    assert_non_null(strstr(m->report.items[0].text, "of 5 of 15 pairs loss is known by pings"));
+    assert_non_null(strstr(m->report.items[0].text, "the agent of n5 is of an earlier version"));
+    m->in.is_quick = true;
+    (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NOTE);
+    assert_non_null(strstr(m->report.items[0].text, "less than 5 %: --quick"));
 }
 
 /* What the connections have said counts before how the machines are set up. */
@@ -549,6 +682,18 @@ static void test_live(void **state)
     m->in.skipped_bulk = true;
     (void)only(m, PREFLIGHT_LIVE, PREFLIGHT_NOTE);
     assert_non_null(strstr(m->report.items[0].text, "n2 has traffic"));
+    /* That is also why loss is not known better, and told once. */
+    pair(m, 0, 1)->has_loss[0] = false;
+    assess(m);
+    assert_int_equal(m->report.n, 1);
+}
+
+static void assert_loss(const json_t *loss, json_int_t lost, json_int_t ppm)
+{
+    assert_string_equal(json_string_value(json_object_get(loss, "by")), "datagrams");
+    assert_int_equal(json_integer_value(json_object_get(loss, "sent")), 10000);
+    assert_int_equal(json_integer_value(json_object_get(loss, "lost")), lost);
+    assert_int_equal(json_integer_value(json_object_get(loss, "ppm")), ppm);
 }
 
 /* The JSON is a contract; the text tells each finding that matters. */
@@ -556,17 +701,22 @@ static void test_texts(void **state)
 {
     struct mesh *m = *state;
     struct str out = STR_NULL;
+    const json_t *first;
     json_t *json;
 
     m->nodes[5].facts.nofile_hard = 1024;
+    pair(m, 0, 1)->loss[1].heard = 9999;
     assess(m);
     json = preflight_encode(&m->report, &m->in, 1500 * NSEC_PER_MSEC);
     assert_string_equal(json_string_value(json_object_get(json, "verdict")), "no");
     assert_int_equal(json_array_size(json_object_get(json, "pairs")), PAIRS);
     assert_int_equal(json_array_size(json_object_get(json, "nodes")), NODES);
-    assert_string_equal(json_string_value(json_object_get(
-                            json_array_get(json_object_get(json, "findings"), 0), "fault")),
-        "open-files");
+    first = json_array_get(json_object_get(json, "findings"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "fault")), "open-files");
+    assert_string_equal(json_string_value(json_object_get(first, "code")), "WEFT-READY-005");
+    first = json_array_get(json_object_get(json, "pairs"), rounds_index(NODES, 0, 1));
+    assert_loss(json_object_get(first, "lossAToB"), 0, 0);
+    assert_loss(json_object_get(first, "lossBToA"), 1, 100);
     json_decref(json);
     preflight_format(&m->report, &m->in, 1500 * NSEC_PER_MSEC, &out);
     assert_non_null(strstr(str_text(&out), "no    open-files: on n6 a program may have 1024"));
@@ -604,7 +754,14 @@ int main(void)
         CASE(test_mtu),
         CASE(test_mtu_of_a_member),
         CASE(test_tcp),
+        cmocka_unit_test(test_loss_level),
+        cmocka_unit_test(test_tcp_rate),
         CASE(test_loss),
+        CASE(test_loss_of_few),
+        CASE(test_loss_of_bbr),
+        CASE(test_loss_explains),
+        CASE(test_loss_of_pings),
+        CASE(test_loss_of_an_earlier_version),
         CASE(test_restarts),
         CASE(test_slow),
         CASE(test_buffers),

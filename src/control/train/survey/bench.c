@@ -57,6 +57,35 @@ bool bench_cost(const struct bulk *overlay, const struct bulk *raw, int *ret)
     return true;
 }
 
+/* By how much less was carried, of the ways that were measured both times. */
+static bool compare_bursts(
+    const struct burst less[static 2], const struct burst more[static 2], int *ret)
+{
+    double with = 0;
+    double without = 0;
+
+    for (unsigned way = 0; way < 2; way++) {
+        if (less[way].bits_per_s == 0 || more[way].bits_per_s == 0)
+            continue;
+        with += (double)less[way].bits_per_s;
+        without += (double)more[way].bits_per_s;
+    }
+    if (without <= 0)
+        return false;
+    *ret = (int)(100.0 * (without - with) / without);
+    return true;
+}
+
+bool bench_burst_cost(const struct bench_pair *p, int *ret)
+{
+    return compare_bursts(p->bursts, p->raw_bursts, ret);
+}
+
+bool bench_tls_cost(const struct bench_pair *p, int *ret)
+{
+    return compare_bursts(p->tls_bursts, p->bursts, ret);
+}
+
 bool bench_has_latency(const struct preflight_pair *p)
 {
     return p->has_idle[0] && p->idle[0].back > 0;
@@ -265,10 +294,12 @@ struct bench_work {
     const struct survey_plan *plan; /* borrowed */
     struct bench_pair *more;        /* borrowed; by pair; the results go there */
     bool many;                      /* of the underlay: several streams, and not one */
+    bool is_sample;                 /* of bursts: short ones */
     bool *has_port;                 /* owns; by member: has it opened a port on the underlay? */
     bool *measured;                 /* owns; by pair: was there a result in this round? */
     struct order *orders;           /* owns; by pair; of this round */
     struct bulk *results;           /* owns; by pair; of this round */
+    struct burst *bursts;           /* owns; the same of bursts */
 };
 
 /* ---- rounds -------------------------------------------------------------------------------- */
@@ -355,6 +386,63 @@ static void open_ports(struct bench_work *w)
         const json_t *answer = w->s->coordinator.items[i].answer;
 
         w->has_port[i] = json_is_integer(json_object_get(answer, "port"));
+    }
+}
+
+/* ---- bursts -------------------------------------------------------------------------------- */
+
+/* Long enough for a rate, and short enough for others on the line. */
+#define BURST_MS    100
+#define BURST_BYTES (64u << 20)
+/* The same of a sample, which nobody is waiting for. */
+#define SAMPLE_MS    50
+#define SAMPLE_BYTES (1u << 20)
+
+enum burst_kind {
+    BURST_TUNNEL,
+    BURST_RAW, /* beside it */
+    BURST_TLS, /* in the tunnel, encrypted first */
+    BURST_KIND_N,
+};
+
+static void take_burst(struct bench_work *w, size_t pair, bool from_b, enum burst_kind kind)
+{
+    struct bench_pair *more = &w->more[pair];
+    struct burst *to[] = {[BURST_TUNNEL] = &more->bursts[from_b],
+        [BURST_RAW] = &more->raw_bursts[from_b],
+        [BURST_TLS] = &more->tls_bursts[from_b]};
+    const struct burst *b = &w->bursts[pair];
+
+    if (b->why[0] == '\0')
+        *to[kind] = *b;
+    else if (kind == BURST_RAW)
+        memcpy(more->burst_why, b->why, sizeof(more->burst_why));
+}
+
+/* Of pairs whose throughput was measured, or of a sample, both ways, one way after the other. */
+static void ask_bursts(struct bench_work *w, enum burst_kind kind)
+{
+    _cleanup_(freep) struct rounds_pair *pairs = calloc(w->s->n_nodes / 2 + 1, sizeof(*pairs));
+
+    for (size_t i = 0; pairs && i < 2 * survey_rounds(w->s, w->plan); i++) {
+        size_t n = survey_round(w->s, w->plan, i / 2, pairs);
+        bool from_b = i % 2 == 1;
+
+        memset(w->orders, 0, w->s->n_pairs * sizeof(*w->orders));
+        for (size_t k = 0; k < n; k++) {
+            size_t pair = rounds_index(w->s->n_nodes, pairs[k].a, pairs[k].b);
+
+            if (w->is_sample || w->s->pairs[pair].has_bulk)
+                w->orders[pair] = (struct order){.kind = ORDER_BURST,
+                    .ms = w->is_sample ? SAMPLE_MS : BURST_MS,
+                    .bytes = w->is_sample ? SAMPLE_BYTES : BURST_BYTES,
+                    .underlay = kind == BURST_RAW,
+                    .tls = kind == BURST_TLS};
+        }
+        survey_ask_bursts(w->s, w->orders, from_b, w->bursts, w->measured);
+        for (size_t pair = 0; pair < w->s->n_pairs; pair++)
+            if (w->measured[pair])
+                take_burst(w, pair, from_b, kind);
     }
 }
 
@@ -490,8 +578,9 @@ int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
         .has_port = calloc(s->n_nodes + 1, sizeof(*w.has_port)),
         .measured = calloc(s->n_pairs + 1, sizeof(*w.measured)),
         .orders = calloc(s->n_pairs + 1, sizeof(*w.orders)),
-        .results = calloc(s->n_pairs + 1, sizeof(*w.results))};
-    int r = w.has_port && w.measured && w.orders && w.results ? 0 : -ENOMEM;
+        .results = calloc(s->n_pairs + 1, sizeof(*w.results)),
+        .bursts = calloc(s->n_pairs + 1, sizeof(*w.bursts))};
+    int r = w.has_port && w.measured && w.orders && w.results && w.bursts ? 0 : -ENOMEM;
 
     if (r == 0) {
         ask_all(&w, ORDER_BOTH, order_overlay, take_both);
@@ -501,6 +590,8 @@ int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
             w.many = i >= 2;
             ask_all(&w, i % 2 == 0 ? ORDER_OUT : ORDER_IN, order_raw, take_raw);
         }
+        for (unsigned i = 0; underlay && i < BURST_KIND_N; i++)
+            ask_bursts(&w, (enum burst_kind)i);
         for (unsigned i = 0; allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
             measure_allreduce(s, allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }
@@ -508,7 +599,49 @@ int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
     free(w.measured);
     free(w.orders);
     free(w.results);
+    free(w.bursts);
     return r;
+}
+
+int bench_sample(struct survey *s, const struct survey_plan *plan, struct bench_pair *more)
+{
+    struct bench_work w = {.s = s,
+        .plan = plan,
+        .more = more,
+        .is_sample = true,
+        .measured = calloc(s->n_pairs + 1, sizeof(*w.measured)),
+        .orders = calloc(s->n_pairs + 1, sizeof(*w.orders)),
+        .bursts = calloc(s->n_pairs + 1, sizeof(*w.bursts))};
+    int r = w.measured && w.orders && w.bursts ? 0 : -ENOMEM;
+
+    for (unsigned i = 0; r == 0 && i < BURST_KIND_N; i++)
+        ask_bursts(&w, (enum burst_kind)i);
+    free(w.measured);
+    free(w.orders);
+    free(w.bursts);
+    return r;
+}
+
+static uint32_t kbit(const struct burst *b)
+{
+    uint64_t rate = b->bits_per_s / 1000;
+
+    return rate < DAILY_KBIT_MAX ? (uint32_t)rate : DAILY_KBIT_MAX;
+}
+
+static uint32_t rtt_of(const struct burst b[static 2])
+{
+    return b[0].rtt_median_us > 0 ? b[0].rtt_median_us : b[1].rtt_median_us;
+}
+
+struct daily_sample bench_daily(const struct bench_pair *p, int32_t day)
+{
+    return (struct daily_sample){.day = day,
+        .tunnel_kbit = {kbit(&p->bursts[0]), kbit(&p->bursts[1])},
+        .raw_kbit = {kbit(&p->raw_bursts[0]), kbit(&p->raw_bursts[1])},
+        .tls_kbit = {kbit(&p->tls_bursts[0]), kbit(&p->tls_bursts[1])},
+        .tunnel_rtt_us = rtt_of(p->bursts),
+        .raw_rtt_us = rtt_of(p->raw_bursts)};
 }
 
 int bench_matrix(const struct survey *s, const struct bench_pair *more, struct matrix *ret)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "measure/order.h"
 #include "measure/result.h"
+#include "mesh/object/daily.h"
 #include "train/preflight/preflight.h"
 #include "train/survey/survey.h"
 #include "train/survey/sweep.h"
@@ -29,6 +30,12 @@ struct bench_pair {
     struct bulk raw_one;  /* throughput of one stream on the underlay */
     struct bulk raw_many; /* throughput of several streams on the underlay */
     char raw_why[RESULT_WHY_MAX]; /* what failed on the underlay; "" when nothing did */
+    /* Bursts of datagrams, from a and from b, in the tunnel and beside it, where that works behind
+     * NATs too; 0 bits/s: not measured. */
+    struct burst bursts[2];
+    struct burst raw_bursts[2];
+    struct burst tls_bursts[2];     /* in the tunnel, encrypted first as in TLS */
+    char burst_why[RESULT_WHY_MAX]; /* what failed beside the tunnel; "" when nothing did */
 };
 
 /** One all-reduce over all members. */
@@ -91,6 +98,18 @@ uint64_t bench_rate(const struct bench *b, size_t from, size_t to);
  * Return: false where one of them was not measured.
  */
 bool bench_cost(const struct bulk *overlay, const struct bulk *raw, int *ret);
+
+/**
+ * bench_burst_cost() - how much less of a burst's datagrams the tunnel carries than the line does
+ * @ret:	percent of what comes beside the tunnel, of the ways that were measured both times
+ *
+ * Return: false where none was.
+ */
+bool bench_burst_cost(const struct bench_pair *p, int *ret);
+
+/** bench_tls_cost() - the same of what TLS in the tunnel costs: percent of what the tunnel carries
+ * without. */
+bool bench_tls_cost(const struct bench_pair *p, int *ret);
 
 /** bench_has_latency() - were the round trip times of that pair measured? */
 bool bench_has_latency(const struct preflight_pair *p);
@@ -176,6 +195,18 @@ int bench_history_encode(const char *state_dir, json_t **ret, struct err *e);
 int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
     uint64_t allreduce_bytes, struct bench_pair *more,
     struct bench_allreduce allreduce[static ORDER_ALGORITHM_N]);
+
+/**
+ * bench_sample() - short bursts between the two members of a survey, in the tunnel and beside it;
+ * call it after survey_run()
+ * @more:	of the only pair, all zero; its bursts are filled in
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int bench_sample(struct survey *s, const struct survey_plan *plan, struct bench_pair *more);
+
+/** bench_daily() - what was measured, as the sample of @day. */
+struct daily_sample bench_daily(const struct bench_pair *p, int32_t day);
 
 /**
  * bench_matrix() - what a survey and bench_run() have measured, as the matrix that a plan is made

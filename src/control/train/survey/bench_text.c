@@ -27,20 +27,52 @@ static json_t *encode_raw(const struct preflight_pair *p, const struct bench_pai
     return json;
 }
 
+/* Both ways of a burst, the first from the pair's first node; null: none was measured. */
+static json_t *encode_both(const struct burst b[static 2])
+{
+    uint32_t rtt_us = b[0].rtt_median_us > 0 ? b[0].rtt_median_us : b[1].rtt_median_us;
+
+    if (b[0].bits_per_s == 0 && b[1].bits_per_s == 0)
+        return json_null();
+    return json_pack("{s:I, s:I, s:I}", "outBitsPerSecond", (json_int_t)b[0].bits_per_s,
+        "inBitsPerSecond", (json_int_t)b[1].bits_per_s, "rttMedianUs", (json_int_t)rtt_us);
+}
+
+static json_t *encode_bursts(const struct bench_pair *more)
+{
+    const struct burst *any = more->bursts[0].bits_per_s > 0 ? &more->bursts[0] : &more->bursts[1];
+    const struct burst *raw =
+        more->raw_bursts[0].bits_per_s > 0 ? &more->raw_bursts[0] : &more->raw_bursts[1];
+    json_t *json;
+    int cost;
+
+    if (any->bits_per_s == 0)
+        return json_null();
+    json = json_pack("{s:I, s:o, s:o, s:o, s:s, s:s}", "datagramBytes", (json_int_t)any->size,
+        "tunnel", encode_both(more->bursts), "raw", encode_both(more->raw_bursts), "tls",
+        encode_both(more->tls_bursts), "via", raw->via, "why", more->burst_why);
+    if (json && bench_burst_cost(more, &cost))
+        (void)json_object_set_new(json, "costPercent", json_integer(cost));
+    if (json && bench_tls_cost(more, &cost))
+        (void)json_object_set_new(json, "tlsCostPercent", json_integer(cost));
+    return json;
+}
+
 static json_t *encode_pair(const struct bench *b, size_t index)
 {
     const struct preflight_pair *p = &b->pairs[index];
     const struct bench_pair *more = &b->more[index];
     const struct idle_test *l = &p->idle[0];
 
-    return json_pack("{s:[s,s], s:s, s:i, s:i, s:i, s:b, s:[s,s], s:o, s:o, s:o, s:o}", "nodes",
-        b->nodes[p->a].name, b->nodes[p->b].name, "path", l->path, "rttMinUs", (int)l->rtt_min_us,
-        "rttMedianUs", (int)l->rtt_median_us, "rttP99Us", (int)l->rtt_p99_us, "tcpRestarts",
-        (int)preflight_restarts(p, &b->nodes[p->a], &b->nodes[p->b]), "congestion",
+    return json_pack("{s:[s,s], s:s, s:i, s:i, s:i, s:b, s:[s,s], s:o, s:o, s:o, s:o, s:o}",
+        "nodes", b->nodes[p->a].name, b->nodes[p->b].name, "path", l->path, "rttMinUs",
+        (int)l->rtt_min_us, "rttMedianUs", (int)l->rtt_median_us, "rttP99Us", (int)l->rtt_p99_us,
+        "tcpRestarts", (int)preflight_restarts(p, &b->nodes[p->a], &b->nodes[p->b]), "congestion",
         p->idle[0].congestion, p->idle[1].congestion, "oneStream",
         preflight_encode_rates(p->has_bulk, &p->one), "streams",
         preflight_encode_rates(p->has_bulk, &p->many), "bothWays",
-        preflight_encode_rates(more->has_both, &more->both), "underlay", encode_raw(p, more));
+        preflight_encode_rates(more->has_both, &more->both), "underlay", encode_raw(p, more),
+        "bursts", encode_bursts(more));
 }
 
 static json_t *encode_allreduce(const struct bench *b, enum order_algorithm i)
@@ -73,11 +105,17 @@ json_t *bench_encode(const struct bench *b)
 
 /* ---- for people ---------------------------------------------------------------------------- */
 
+/* Or "-" for what was not measured. Returns @buf, or that. */
+static const char *format_known(uint64_t bits_per_s, char buf[static 32])
+{
+    return bits_per_s > 0 ? bench_format_rate(bits_per_s, buf) : "-";
+}
+
 static void add_rate(struct str *out, uint64_t bits_per_s)
 {
     char text[32];
 
-    str_addf(out, " %13s", bits_per_s > 0 ? bench_format_rate(bits_per_s, text) : "-");
+    str_addf(out, " %13s", format_known(bits_per_s, text));
 }
 
 static void add_line(
@@ -97,27 +135,69 @@ static void add_line(
     str_add(out, "\n");
 }
 
+static bool has_bursts(const struct bench_pair *more)
+{
+    return more->bursts[0].bits_per_s > 0 || more->bursts[1].bits_per_s > 0;
+}
+
+/* What the tunnel does to datagrams, beside what the line does to the same. */
+static void format_bursts(const struct bench_pair *more, struct str *out)
+{
+    const struct burst *with = more->bursts;
+    const struct burst *raw = more->raw_bursts;
+    bool has_raw = raw[0].bits_per_s > 0 || raw[1].bits_per_s > 0;
+    char there[32];
+    char back[32];
+    int cost;
+
+    if (!has_bursts(more))
+        return;
+    str_addf(out, "  %-22s", "UDP, bursts");
+    add_rate(out, with[0].bits_per_s);
+    add_rate(out, with[1].bits_per_s);
+    if (has_raw) {
+        add_rate(out, raw[0].bits_per_s);
+        add_rate(out, raw[1].bits_per_s);
+        if (bench_burst_cost(more, &cost))
+            str_addf(out, "  %d %%", cost);
+    }
+    str_add(out, "\n");
+    if (has_raw && with[0].rtt_median_us > 0 && raw[0].rtt_median_us > 0)
+        str_addf(out, "  RTT of datagrams: %.3f ms in the tunnel, %.3f ms beside it\n",
+            with[0].rtt_median_us / 1000.0, raw[0].rtt_median_us / 1000.0);
+    if (bench_tls_cost(more, &cost))
+        str_addf(out, "  with TLS in the tunnel: %s there, %s back, %d %% less\n",
+            format_known(more->tls_bursts[0].bits_per_s, there),
+            format_known(more->tls_bursts[1].bits_per_s, back), cost);
+    if (more->burst_why[0] != '\0')
+        str_addf(out, "  bursts beside the tunnel were not measured: %s\n", more->burst_why);
+}
+
 /* The report on a network of two members, with a line for each kind of transfer. */
 static void format_pair(const struct bench *b, struct str *out)
 {
     const struct preflight_pair *p = &b->pairs[0];
     const struct bench_pair *more = &b->more[0];
     const struct idle_test *l = &p->idle[0];
+    bool has_raw = more->has_raw || more->raw_bursts[0].bits_per_s > 0;
     char many[32];
 
     if (bench_has_latency(p))
         str_addf(out, "%s and %s, path %s: RTT %.3f ms, p99 %.3f ms\n", b->nodes[p->a].name,
             b->nodes[p->b].name, l->path[0] ? l->path : "none", l->rtt_median_us / 1000.0,
             l->rtt_p99_us / 1000.0);
-    if (!p->has_bulk)
+    if (!p->has_bulk && !has_bursts(more))
         return;
     (void)snprintf(many, sizeof(many), "TCP, %u streams", b->streams);
     str_addf(out, "  %-22s %13s %13s%s\n", "", "there", "back",
-        more->has_raw ? "     raw there      raw back  cost" : "");
-    add_line(out, "TCP, one stream", &p->one, more->has_raw ? &more->raw_one : NULL);
-    add_line(out, many, &p->many, more->has_raw ? &more->raw_many : NULL);
+        has_raw ? "     raw there      raw back  cost" : "");
+    if (p->has_bulk) {
+        add_line(out, "TCP, one stream", &p->one, more->has_raw ? &more->raw_one : NULL);
+        add_line(out, many, &p->many, more->has_raw ? &more->raw_many : NULL);
+    }
     if (more->has_both)
         add_line(out, "both ways at once", &more->both, NULL);
+    format_bursts(more, out);
     if (more->has_raw)
         str_addf(out, "  the underlay was reached at %s\n", more->raw_one.via);
     else if (more->raw_why[0] != '\0')
@@ -152,7 +232,8 @@ static void format_unmeasured(const struct bench *b, struct str *out)
         const struct preflight_node *first = &b->nodes[p->a];
         const struct preflight_node *second = &b->nodes[p->b];
 
-        if (p->has_bulk || first->why[0] != '\0' || second->why[0] != '\0')
+        if (p->has_bulk || has_bursts(&b->more[i]) || first->why[0] != '\0' ||
+            second->why[0] != '\0')
             continue;
         if (n++ < PAIRS_SHOWN)
             str_addf(out, "%s and %s were not measured: %s\n", first->name, second->name,

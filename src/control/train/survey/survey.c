@@ -19,8 +19,22 @@
 #define WARM_TIME     (10 * NSEC_PER_SEC)
 #define LIGHT_TIME    (8 * NSEC_PER_SEC)
 #define BULK_SPARE    (8 * NSEC_PER_SEC)  /* in addition to the duration of the transfer */
+#define BURST_TIME    (16 * NSEC_PER_SEC) /* with all that may be waited for */
+#define ROUND_SPARE   12                  /* seconds of a round; bursts that nothing answers */
 #define SESSION_SPARE 60                  /* seconds of a session, in addition to its rounds */
 #define RETRY_BUDGET  (10 * NSEC_PER_SEC) /* after it, no further pair is measured again */
+
+/* A test of loss: bits on the line of one of its datagrams, and how many a second are sent. */
+#define DATAGRAM_BITS       1152
+#define PER_SECOND_MIN      500
+#define PER_SECOND_MAX      20000
+#define PER_SECOND_MODERATE 2500 /* where no rate was measured */
+/* Milliseconds of it: usually at most, over a long line at most, and of all rounds together. */
+#define LOSS_MS       4000
+#define LOSS_LONG_MS  12000
+#define LOSS_TOTAL_MS 150000
+/* Datagrams that arrive in a round trip time at the least, since so many are under way. */
+#define LOSS_PER_RTT 100
 
 void survey_deinit(struct survey *s)
 {
@@ -62,7 +76,8 @@ static int open_sessions(struct survey *s, const struct survey_plan *plan,
 {
     struct order session = {.kind = ORDER_SESSION};
     struct rng rng = rng_kernel();
-    size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (3 + plan->ms / 50);
+    size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (ROUND_SPARE + plan->ms / 50) +
+                     (plan->datagrams > 0 ? LOSS_TOTAL_MS / 1000 : 0);
 
     (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);
     session.seconds = seconds > ORDER_SECONDS_MAX ? ORDER_SECONDS_MAX : (uint32_t)seconds;
@@ -218,6 +233,34 @@ void survey_ask_bulk(struct survey *s, const struct order *orders, struct bulk *
     }
 }
 
+void survey_ask_bursts(
+    struct survey *s, const struct order *orders, bool from_b, struct burst *ret, bool *measured)
+{
+    _cleanup_(freep) struct order *given = calloc(s->n_nodes + 1, sizeof(*given));
+
+    memset(measured, 0, s->n_pairs * sizeof(*measured));
+    for (size_t i = 0; i < s->n_pairs && given; i++) {
+        const struct preflight_pair *p = &s->pairs[i];
+        size_t from = from_b ? p->b : p->a;
+
+        if (orders[i].kind != ORDER_BURST || !both_present(s, p->a, p->b) ||
+            !s->nodes[p->a].facts.counts_bursts || !s->nodes[p->b].facts.counts_bursts)
+            continue;
+        given[from] = orders[i];
+        given[from].peer = s->nodes[from_b ? p->a : p->b].address;
+    }
+    if (!given)
+        return;
+    ask(s, given, BURST_TIME);
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        size_t from = from_b ? s->pairs[i].b : s->pairs[i].a;
+        const json_t *answer = s->coordinator.items[from].answer;
+
+        if (orders[i].kind == ORDER_BURST && given[from].kind == ORDER_BURST && answer)
+            measured[i] = burst_decode(&ret[i], answer, NULL) == 0;
+    }
+}
+
 /* ---- throughput ---------------------------------------------------------------------------- */
 
 /* Eight round trips, so that slow start is over when the rate is taken; at least the plan's
@@ -297,6 +340,100 @@ size_t survey_round(
         return rounds_get(s->n_nodes, round, ret);
     *ret = (struct rounds_pair){.a = s->pairs[round].a, .b = s->pairs[round].b};
     return 1;
+}
+
+/* ---- loss ---------------------------------------------------------------------------------- */
+
+static uint64_t faster(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t clamp(uint64_t value, uint32_t min, uint32_t max)
+{
+    return value < min ? min : value > max ? max : (uint32_t)value;
+}
+
+struct order survey_loss_order(const struct survey *s, const struct survey_plan *plan,
+    const struct preflight_pair *p, bool from_b)
+{
+    uint64_t bps = from_b ? faster(p->one.in.bits_per_s, p->many.in.bits_per_s)
+                          : faster(p->one.out.bits_per_s, p->many.out.bits_per_s);
+    uint64_t rtt_us = p->idle[from_b].rtt_median_us;
+    size_t n_rounds = rounds_count(s->n_nodes);
+    uint32_t of_round = n_rounds > 0 ? (uint32_t)(LOSS_TOTAL_MS / n_rounds) : LOSS_TOTAL_MS;
+    uint32_t ms = clamp(plan->datagrams / LOSS_PER_RTT * rtt_us / 1000, LOSS_MS, LOSS_LONG_MS);
+
+    return (struct order){.kind = ORDER_LOSS,
+        .datagrams = plan->datagrams,
+        .per_second = p->has_bulk && bps > 0
+                          ? clamp(bps / 2 / DATAGRAM_BITS, PER_SECOND_MIN, PER_SECOND_MAX)
+                          : PER_SECOND_MODERATE,
+        .ms = ms < of_round ? ms : of_round};
+}
+
+/* Does @l count rather than @have (NULL: none)? One of far fewer datagrams says less, however good
+ * it is. */
+static bool is_better_loss(const struct loss_test *have, const struct loss_test *l)
+{
+    if (!have || l->sent > 2 * have->sent)
+        return true;
+    return 2 * l->sent >= have->sent &&
+           (uint64_t)l->heard * have->sent > (uint64_t)have->heard * l->sent;
+}
+
+/* Keeps the better of two measurements of a direction, as keep_idle() does. */
+static void keep_loss(struct preflight_pair *p, bool from_b, const struct loss_test *l)
+{
+    struct loss_test *have = &p->loss[from_b];
+
+    if (l->sent == 0 || l->why[0] != '\0')
+        return;
+    if (is_better_loss(p->has_loss[from_b] ? have : NULL, l))
+        *have = *l;
+    p->has_loss[from_b] = true;
+}
+
+/* Can that member of the pair count what is lost of what it sends to the other one? */
+static bool can_count(const struct survey *s, const struct preflight_pair *p, bool from_b)
+{
+    const struct preflight_node *n = &s->nodes[from_b ? p->b : p->a];
+
+    return n->facts.counts_loss && p->has_idle[from_b] && p->idle[from_b].back > 0;
+}
+
+/* Has both members of each pair count what is lost, at the same time. */
+static void ask_loss(
+    struct survey *s, const struct survey_plan *plan, const struct rounds_pair *pairs, size_t n)
+{
+    _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
+    uint32_t longest = 0;
+
+    if (!orders)
+        return;
+    for (size_t i = 0; i < 2 * n; i++) {
+        const struct rounds_pair *pair = &pairs[i / 2];
+        const struct preflight_pair *p = &s->pairs[rounds_index(s->n_nodes, pair->a, pair->b)];
+        bool from_b = i % 2 == 1;
+        struct order *o = &orders[from_b ? p->b : p->a];
+
+        if (!both_present(s, p->a, p->b) || !can_count(s, p, from_b))
+            continue;
+        *o = survey_loss_order(s, plan, p, from_b);
+        o->peer = s->nodes[from_b ? p->a : p->b].address;
+        longest = o->ms > longest ? o->ms : longest;
+    }
+    ask(s, orders, (nsec_t)longest * NSEC_PER_MSEC + BULK_SPARE);
+    for (size_t i = 0; i < 2 * n; i++) {
+        const struct rounds_pair *pair = &pairs[i / 2];
+        struct preflight_pair *p = &s->pairs[rounds_index(s->n_nodes, pair->a, pair->b)];
+        size_t from = i % 2 == 1 ? p->b : p->a;
+        const json_t *answer = s->coordinator.items[from].answer;
+        struct loss_test l;
+
+        if (orders[from].kind == ORDER_LOSS && answer && loss_test_decode(&l, answer, NULL) == 0)
+            keep_loss(p, i % 2 == 1, &l);
+    }
 }
 
 /* ---- everything ---------------------------------------------------------------------------- */
@@ -448,6 +585,17 @@ static bool looks_bad(const struct preflight_pair *p)
     return preflight_loses(p) || (p->has_idle[0] && !is_fit(p));
 }
 
+/* Measures once more what looks bad of the pair. */
+static void ask_again(struct survey *s, const struct survey_plan *plan, struct preflight_pair *p)
+{
+    struct rounds_pair pair = {.a = p->a, .b = p->b};
+
+    if (!is_fit(p) || (preflight_loses(p) && !(p->has_loss[0] && p->has_loss[1])))
+        ask_idle(s, plan, &pair, 1);
+    if (preflight_loses(p) && plan->datagrams > 0 && !s->skipped_bulk)
+        ask_loss(s, plan, &pair, 1);
+}
+
 /*
  * On a busy machine a pair may look bad by chance, so pairs that look bad are measured again, and
  * no other pair meanwhile. When a second measurement has confirmed this for two pairs of a member,
@@ -467,7 +615,7 @@ static void look_again(struct survey *s, const struct survey_plan *plan)
             !(looks_bad(p) || preflight_is_slow(p, median)))
             continue;
         if (looks_bad(p))
-            ask_idle(s, plan, &pair, 1);
+            ask_again(s, plan, p);
         if (plan->ms > 0 && !s->skipped_bulk && is_fit(p) &&
             (preflight_is_slow(p, median) || !p->has_bulk))
             ask_bulk(s, plan, &pair, 1);
@@ -497,6 +645,11 @@ int survey_run(struct survey *s, const struct survey_plan *plan)
         tell(plan, "throughput");
         for (size_t round = 0; round < survey_rounds(s, plan); round++)
             ask_bulk(s, plan, pairs, survey_round(s, plan, round, pairs));
+    }
+    if (plan->datagrams > 0 && !s->skipped_bulk) {
+        tell(plan, "loss");
+        for (size_t round = 0; round < rounds_count(s->n_nodes); round++)
+            ask_loss(s, plan, pairs, rounds_get(s->n_nodes, round, pairs));
     }
     tell(plan, "doubtful pairs once more");
     look_again(s, plan);

@@ -3,8 +3,8 @@
  *
  * A survey gives orders to the members' measuring services from this machine. First it asks all
  * members for their facts. Then it measures reachability, loss and RTT of the pairs in rounds,
- * before there is any load, and then throughput in rounds. At the end it measures those pairs that
- * look bad once more, one after the other.
+ * before there is any load, then throughput in rounds, and then, at a part of that rate, loss. At
+ * the end it measures those pairs that look bad once more, one after the other.
  */
 #pragma once
 
@@ -24,11 +24,12 @@ struct survey_plan {
     const char *purpose; /* "preflight" or "bench"; told to others who find the members busy */
     struct coordinator_hooks reach; /* the members, and how orders are proven to them */
     uint32_t pings;                 /* in a train */
-    uint32_t ms;      /* least duration of a transfer; 0: throughput is not measured */
-    uint32_t streams; /* of the transfers with several streams; 1: there are none */
-    uint64_t bytes;   /* most bytes of a transfer */
-    bool force;       /* measure throughput even if the network is in use */
-    bool alone;       /* measure throughput of one pair at a time, where they share a line */
+    uint32_t ms;        /* least duration of a transfer; 0: throughput is not measured */
+    uint32_t streams;   /* of the transfers with several streams; 1: there are none */
+    uint64_t bytes;     /* most bytes of a transfer */
+    uint32_t datagrams; /* of a test of loss; 0: it is not made */
+    bool force;         /* measure throughput even if the network is in use */
+    bool alone;         /* measure throughput of one pair at a time, where they share a line */
 
     /* Called at the beginning of each step with words for it; NULL: not wanted. */
     void (*progress)(const char *what);
@@ -41,7 +42,7 @@ struct survey {
     struct preflight_pair *pairs; /* owns; all pairs, by rounds_index() */
     size_t n_pairs;
     bool is_live; /* a member had a job, or traffic as of a job, when it was asked for its facts */
-    bool skipped_bulk;              /* throughput was not measured, because of @is_live */
+    bool skipped_bulk; /* neither throughput nor loss was measured, because of @is_live */
     struct coordinator coordinator; /* owns; the connections to the members, in the same order */
 };
 
@@ -65,8 +66,8 @@ int survey_open(struct survey *s, const struct survey_plan *plan, const struct m
 /**
  * survey_run() - measure; call it after survey_open()
  *
- * Checks how names resolve, measures all pairs without load, then their throughput, and then the
- * pairs that look bad once more. Blocks until all of that is done.
+ * Checks how names resolve, measures all pairs without load, then their throughput and their loss,
+ * and then the pairs that look bad once more. Blocks until all of that is done.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -83,6 +84,15 @@ int survey_matrix(const struct survey *s, struct matrix *ret);
 /** survey_bulk_order() - to measure that pair's throughput, for long enough for its round trip. */
 struct order survey_bulk_order(const struct survey_plan *plan, const struct preflight_pair *p,
     uint32_t streams, enum order_direction way);
+
+/**
+ * survey_loss_order() - to count how many datagrams are lost in a direction of a pair
+ * @from_b:	from its second member to its first
+ *
+ * At half of the rate that was measured there, or at a moderate one where none was.
+ */
+struct order survey_loss_order(const struct survey *s, const struct survey_plan *plan,
+    const struct preflight_pair *p, bool from_b);
 
 /** survey_rounds() - in how many rounds throughput is measured. */
 size_t survey_rounds(const struct survey *s, const struct survey_plan *plan);
@@ -107,3 +117,11 @@ size_t survey_round(
  */
 void survey_ask_bulk(
     struct survey *s, const struct order *orders, struct bulk *ret, bool *measured);
+
+/**
+ * survey_ask_bursts() - the same with bursts, of pairs whose both members know of them
+ * @orders:	by pair: a BURST order, whose peer is set here; ORDER_NONE: it is not measured
+ * @from_b:	from the second member of each pair to its first
+ */
+void survey_ask_bursts(
+    struct survey *s, const struct order *orders, bool from_b, struct burst *ret, bool *measured);

@@ -90,6 +90,124 @@ static void test_cost(void **state)
     assert_false(bench_cost(&overlay, &raw, &cost));
 }
 
+/* Only ways that were measured both times are compared; where a NAT is in between it is said. */
+static void test_bursts(void **state)
+{
+    struct bench_pair *more;
+    struct str out = STR_NULL;
+    struct sample s;
+    int cost = 0;
+    json_t *bursts;
+    json_t *json;
+
+    make_sample(&s);
+    s.bench.n_nodes = 2;
+    s.bench.n_pairs = 1;
+    more = &s.more[0];
+    assert_false(bench_burst_cost(more, &cost));
+    json = bench_encode(&s.bench);
+    assert_true(
+        json_is_null(json_object_get(json_array_get(json_object_get(json, "pairs"), 0), "bursts")));
+    json_decref(json);
+    more->bursts[0] = (struct burst){.bits_per_s = 900000000, .rtt_median_us = 412, .size = 1392};
+    more->bursts[1] = (struct burst){.bits_per_s = 100000000, .size = 1392};
+    (void)snprintf(more->burst_why, sizeof(more->burst_why), "a NAT is in the way");
+    bench_format(&s.bench, &out);
+    assert_non_null(strstr(str_text(&out), "UDP, bursts"));
+    assert_non_null(strstr(
+        str_text(&out), "bursts beside the tunnel were not measured: a NAT is in the way\n"));
+    assert_null(strstr(str_text(&out), "raw there"));
+    str_deinit(&out);
+    more->burst_why[0] = '\0';
+    more->raw_bursts[0] = (struct burst){
+        .bits_per_s = 1000000000, .rtt_median_us = 301, .size = 1392, .via = "203.0.113.2"};
+    assert_true(bench_burst_cost(more, &cost));
+    assert_int_equal(cost, 10);
+    bench_format(&s.bench, &out);
+    assert_non_null(strstr(str_text(&out), "1.00 Gbit/s             -  10 %\n"));
+    assert_non_null(
+        strstr(str_text(&out), "RTT of datagrams: 0.412 ms in the tunnel, 0.301 ms beside it\n"));
+    assert_non_null(strstr(str_text(&out), "raw there"));
+    assert_null(strstr(str_text(&out), "TLS"));
+    str_deinit(&out);
+    json = bench_encode(&s.bench);
+    bursts = json_object_get(json_array_get(json_object_get(json, "pairs"), 0), "bursts");
+    assert_int_equal(json_integer_value(json_object_get(bursts, "costPercent")), 10);
+    assert_true(json_is_null(json_object_get(bursts, "tls")));
+    assert_null(json_object_get(bursts, "tlsCostPercent"));
+    json_decref(json);
+}
+
+/* What TLS costs is of what the tunnel carries without it, of the ways that have both. */
+static void test_bursts_in_tls(void **state)
+{
+    struct bench_pair *more;
+    struct str out = STR_NULL;
+    struct sample s;
+    json_t *bursts;
+    json_t *json;
+    int cost;
+
+    make_sample(&s);
+    s.bench.n_nodes = 2;
+    s.bench.n_pairs = 1;
+    more = &s.more[0];
+    more->bursts[0] = (struct burst){.bits_per_s = 900000000, .size = 1392};
+    more->bursts[1] = (struct burst){.bits_per_s = 100000000, .size = 1392};
+    assert_false(bench_tls_cost(more, &cost));
+    more->tls_bursts[0] = (struct burst){.bits_per_s = 600000000, .size = 1392};
+    assert_true(bench_tls_cost(more, &cost));
+    assert_int_equal(cost, 33);
+    more->tls_bursts[1] = (struct burst){.bits_per_s = 100000000, .size = 1392};
+    assert_true(bench_tls_cost(more, &cost));
+    assert_int_equal(cost, 30);
+    bench_format(&s.bench, &out);
+    assert_non_null(strstr(str_text(&out),
+        "  with TLS in the tunnel: 600 Mbit/s there, 100 Mbit/s back, 30 % less\n"));
+    str_deinit(&out);
+    json = bench_encode(&s.bench);
+    bursts = json_object_get(json_array_get(json_object_get(json, "pairs"), 0), "bursts");
+    assert_int_equal(json_integer_value(json_object_get(bursts, "tlsCostPercent")), 30);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(bursts, "tls"), "outBitsPerSecond")),
+        600000000);
+    json_decref(json);
+}
+
+/* A sample has bursts alone, and no complaint that no throughput was measured. */
+static void test_sample(void **state)
+{
+    struct bench_pair *more;
+    struct str out = STR_NULL;
+    struct daily_sample day;
+    struct sample s;
+
+    make_sample(&s);
+    s.bench.n_nodes = 2;
+    s.bench.n_pairs = 1;
+    s.pairs[0].has_bulk = false;
+    more = &s.more[0];
+    more->bursts[0] = (struct burst){.bits_per_s = 900000999};
+    more->bursts[1] = (struct burst){.bits_per_s = UINT64_MAX, .rtt_median_us = 412};
+    more->raw_bursts[0] = (struct burst){.bits_per_s = 1000000000, .rtt_median_us = 301};
+    more->tls_bursts[1] = (struct burst){.bits_per_s = 700000000, .rtt_median_us = 419};
+    bench_format(&s.bench, &out);
+    assert_non_null(strstr(str_text(&out), "UDP, bursts"));
+    assert_null(strstr(str_text(&out), "TCP"));
+    assert_null(strstr(str_text(&out), "not measured"));
+    str_deinit(&out);
+    day = bench_daily(more, 20786);
+    assert_int_equal(day.day, 20786);
+    assert_int_equal(day.tunnel_kbit[0], 900000);
+    assert_int_equal(day.tunnel_kbit[1], DAILY_KBIT_MAX);
+    assert_int_equal(day.raw_kbit[0], 1000000);
+    assert_int_equal(day.raw_kbit[1], 0);
+    assert_int_equal(day.tls_kbit[0], 0);
+    assert_int_equal(day.tls_kbit[1], 700000);
+    assert_int_equal(day.tunnel_rtt_us, 412);
+    assert_int_equal(day.raw_rtt_us, 301);
+}
+
 static void test_expectation(void **state)
 {
     struct sample s;
@@ -262,6 +380,9 @@ int main(void)
         cmocka_unit_test(test_busbw),
         cmocka_unit_test(test_rates_have_directions),
         cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_bursts),
+        cmocka_unit_test(test_bursts_in_tls),
+        cmocka_unit_test(test_sample),
         cmocka_unit_test(test_expectation),
         cmocka_unit_test(test_nothing_measured),
         cmocka_unit_test(test_pair_not_measured),

@@ -160,6 +160,7 @@ static void test_survey(void **state)
     if (emulated_lacks("TCP_INFO"))
         skip();
     default_congestion(congestion);
+    plan.datagrams = 300;
     assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
     for (size_t i = 0; i < NODES; i++) {
         assert_true(s.nodes[i].present);
@@ -179,6 +180,9 @@ static void test_survey(void **state)
             assert_string_equal(p->idle[way].congestion, congestion);
             assert_int_equal(p->idle[way].restarts, facts_tcp_restarts(congestion));
             assert_in_range(llabs(p->idle[way].clock_us), 0, 2000000);
+            assert_true(p->has_loss[way]);
+            assert_int_equal(p->loss[way].sent, 300);
+            assert_int_equal(p->loss[way].heard, 300);
         }
         assert_string_equal(p->idle[0].path, "lan");
         assert_true(p->has_bulk);
@@ -186,6 +190,65 @@ static void test_survey(void **state)
         assert_true(p->many.out.bits_per_s > 0 && p->many.in.bits_per_s > 0);
         assert_true(p->many.out.bytes <= plan.bytes);
     }
+    survey_deinit(&s);
+}
+
+/* At half of what was measured in that direction, for no longer than the line needs, and in a large
+ * network than all rounds have. */
+static void test_pace_of_a_loss_test(void **state)
+{
+    static const struct {
+        size_t n_nodes;
+        uint64_t bps;
+        uint32_t rtt_us;
+        uint32_t per_second;
+        uint32_t ms;
+    } cases[] = {
+        {2, 0, 1000, 2500, 4000},
+        {2, 11520000, 1000, 5000, 4000},
+        {2, 100000, 1000, 500, 4000},
+        {2, 10000000000, 1000, 20000, 4000},
+        {2, 10000000000, 100000, 20000, 10000},
+        {2, 10000000000, 600000000, 20000, 12000},
+        {16, 10000000000, 100000, 20000, 10000},
+        {101, 10000000000, 1000, 20000, 1485},
+    };
+    const struct survey_plan plan = {.datagrams = 10000};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const struct survey s = {.n_nodes = cases[i].n_nodes};
+        struct preflight_pair p = {.a = 0, .b = 1, .has_bulk = true};
+        struct order o;
+
+        p.one.in.bits_per_s = 1;
+        p.many.in.bits_per_s = cases[i].bps;
+        p.one.out.bits_per_s = p.many.out.bits_per_s = 50000000;
+        p.idle[1].rtt_median_us = cases[i].rtt_us;
+        p.has_bulk = cases[i].bps > 0;
+        o = survey_loss_order(&s, &plan, &p, true);
+        if (o.per_second != cases[i].per_second || o.ms != cases[i].ms)
+            fail_msg("case %zu: %u a second, for %u ms", i, o.per_second, o.ms);
+        assert_int_equal(o.kind, ORDER_LOSS);
+        assert_int_equal(o.datagrams, 10000);
+    }
+}
+
+/* A service of an earlier version would take the order for the session's end. */
+static void test_an_earlier_version_counts_nothing(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct survey s = SURVEY_NULL;
+    struct err e = ERR_NULL;
+
+    plan.datagrams = 300;
+    plan.ms = 0;
+    assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
+    s.nodes[0].facts.counts_loss = false;
+    assert_int_equal(survey_run(&s, &plan), 0);
+    assert_false(s.pairs[rounds_index(NODES, 0, 1)].has_loss[0]);
+    assert_true(s.pairs[rounds_index(NODES, 0, 1)].has_loss[1]);
+    assert_true(s.pairs[rounds_index(NODES, 1, 2)].has_loss[0]);
     survey_deinit(&s);
 }
 
@@ -209,6 +272,33 @@ static void test_bench(void **state)
         assert_string_equal(allreduce[i].why, "");
         assert_true(allreduce[i].is_done);
         assert_true(allreduce[i].repeats >= 1 && allreduce[i].elapsed > 0);
+    }
+    survey_deinit(&s);
+}
+
+/* In the tunnel both ways; beside it nobody knows where the others are. A member of an earlier
+ * version is not asked. */
+static void test_bursts(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct bench_pair more[NODES] = {{.has_both = false}};
+    struct survey s = SURVEY_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(survey_open(&s, &plan, site->members, NODES, &e), 0);
+    assert_true(s.nodes[1].facts.counts_bursts);
+    s.nodes[2].facts.counts_bursts = false;
+    assert_int_equal(bench_sample(&s, &plan, more), 0);
+    for (size_t i = 0; i < s.n_pairs; i++) {
+        bool is_asked = s.pairs[i].a != 2 && s.pairs[i].b != 2;
+
+        for (unsigned way = 0; way < 2; way++) {
+            assert_int_equal(more[i].bursts[way].bits_per_s > 0, is_asked);
+            assert_int_equal(more[i].raw_bursts[way].bits_per_s, 0);
+        }
+        assert_string_equal(
+            more[i].burst_why, is_asked ? "there is no direct path to it beside the overlay" : "");
     }
     survey_deinit(&s);
 }
@@ -317,7 +407,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_survey),
+        cmocka_unit_test(test_pace_of_a_loss_test),
+        CASE(test_an_earlier_version_counts_nothing),
         CASE(test_bench),
+        CASE(test_bursts),
         CASE(test_pairs_that_are_not_measured),
         CASE(test_second_coordinator),
         CASE(test_absent_member),

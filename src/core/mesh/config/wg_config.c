@@ -23,6 +23,7 @@ void wg_config_deinit(struct wg_config *c)
     for (size_t i = 0; i < c->n_peers; i++)
         wg_peer_deinit(&c->peers[i]);
     free(c->peers);
+    free(c->line);
     *c = (struct wg_config)WG_CONFIG_NULL;
 }
 

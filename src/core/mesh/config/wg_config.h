@@ -19,6 +19,8 @@
 #include "crypto/x25519.h"
 #include "noise/identity.h"
 
+struct relay_line_report;
+
 #define WG_CONFIG_ADDRESSES_MAX 4
 
 /** What an engine observed of a peer; zero in a wanted configuration. */
@@ -27,6 +29,7 @@ struct wg_facts {
     uint32_t handshake_nsec;
     uint64_t rx_bytes;
     uint64_t tx_bytes;
+    struct arrivals arrivals; /* of its datagrams; none received: the engine does not count them */
     struct endpoint heard; /* where its last authentic packet came from; none: the engine does not
                               tell that apart from its endpoint, which follows its packets */
 };
@@ -61,7 +64,15 @@ struct wg_config {
     unsigned listen_errno; /* observed: why it cannot be listened on, and is tried; 0: it is, or the
                               interface is down */
     uint32_t fwmark;       /* of the packets sent; 0: none */
-    bool is_relay;         /* it relays between those of its peers that are marked so */
+    uint64_t socket_drops; /* observed: what arrived and had no room in the sockets; merged
+                              datagrams are one */
+    uint32_t merging_ifindex; /* observed: by the interface of that index datagrams of one flow come
+                                 so fast that they could be merged; 0: not known */
+    uint32_t merging_percent; /* and so many of a hundred that could come merged do */
+    uint32_t merging_age_s;   /* as it was seen so long ago */
+    bool is_relay;            /* it relays between those of its peers that are marked so */
+    /* Owns; observed: how the line is by which it relays; NULL: not known. */
+    struct relay_line_report *line;
     struct traffic_rates rates; /* of what it sends */
     bool shows_dscp;            /* its datagrams carry the DSCP of the packets in them */
     struct wg_peer *peers;      /* owns; sorted by key once wg_config_sort() was called */
@@ -69,8 +80,14 @@ struct wg_config {
     size_t cap_peers;
 };
 
-#define WG_PEER_NULL {0}
-#define WG_CONFIG_NULL {0}
+#define WG_PEER_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define WG_CONFIG_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** wg_peer_deinit(), wg_config_deinit() - wipe keys, release; idempotent, safe on ..._NULL. */
 void wg_peer_deinit(struct wg_peer *p);

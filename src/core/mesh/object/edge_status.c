@@ -2,7 +2,6 @@
 #include "edge_status.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "mesh/object/fields.h"
-#include "mesh/object/mesh_edge.h"
 #include "mesh/object/node.h"
 
 /* Oldest age of a handshake that is accepted: a hundred years, s. */
@@ -32,8 +30,10 @@ _Static_assert(sizeof(reach_names) / sizeof(*reach_names) == EDGE_REACH_N, "a na
 
 static void free_part(struct edge_part *part, enum edge_owner owner)
 {
-    if (part && owner == EDGE_OWNER_AGENT && !part->is_gone)
+    if (part && owner == EDGE_OWNER_AGENT && !part->is_gone) {
         free(part->said.error);
+        free(part->said.why);
+    }
     free(part);
 }
 
@@ -134,6 +134,79 @@ static void decode_endpoint(struct fields *f, const char *name, struct endpoint 
         fields_fail(f, "\"%s\": %s", name, err_text(&why));
 }
 
+/* {"lost", "packets", "seconds", "periods"} */
+static void decode_loss(struct fields *f, struct loss_rate *ret)
+{
+    const json_t *json = fields_object(f, "lossIn", FIELDS_OPTIONAL);
+    struct loss_rate r = {.packets = 0};
+    struct fields one;
+
+    if (!json)
+        return;
+    one = fields_make(json, f->where, f->e);
+    fields_u64(&one, "packets", FIELDS_REQUIRED, 0, INT64_MAX, &r.packets);
+    fields_u64(&one, "lost", FIELDS_REQUIRED, 0, r.packets, &r.lost);
+    fields_int(&one, "seconds", FIELDS_REQUIRED, 0, UINT32_MAX, &r.seconds);
+    fields_int(&one, "periods", FIELDS_REQUIRED, 0, UINT32_MAX, &r.periods);
+    f->failed = fields_end(&one);
+    *ret = r;
+}
+
+json_t *edge_loss_encode(const struct loss_rate *r)
+{
+    if (!loss_rate_is_known(r))
+        return NULL;
+    return json_pack("{s:I, s:I, s:I, s:I}", "lost", (json_int_t)r->lost, "packets",
+        (json_int_t)r->packets, "seconds", (json_int_t)r->seconds, "periods",
+        (json_int_t)r->periods);
+}
+
+static uint32_t decode_rtt(struct fields *f, const char *name)
+{
+    const json_t *ms = fields_get(f, name, FIELDS_OPTIONAL);
+    double us = json_number_value(ms) * 1000;
+
+    if (ms && (!json_is_number(ms) || !(us >= 0 && us <= RTT_US_MAX))) {
+        fields_fail(
+            f, "\"%s\" is not a number of milliseconds from 0 to %u", name, RTT_US_MAX / 1000);
+        return 0;
+    }
+    return ms ? (uint32_t)(us + 0.5) : 0;
+}
+
+static json_t *encode_rtt(uint32_t us)
+{
+    return us > 0 ? json_real(us / 1000.0) : NULL;
+}
+
+/* {"p50Ms", "p99Ms", "jitterMs", "samples", "usualMs"?} */
+static void decode_spread(struct fields *f, struct rtt_spread *ret)
+{
+    const json_t *json = fields_object(f, "rtt", FIELDS_OPTIONAL);
+    struct rtt_spread s = {.samples = 0};
+    struct fields one;
+
+    if (!json)
+        return;
+    one = fields_make(json, f->where, f->e);
+    s.p50_us = decode_rtt(&one, "p50Ms");
+    s.p99_us = decode_rtt(&one, "p99Ms");
+    s.jitter_us = decode_rtt(&one, "jitterMs");
+    s.usual_us = decode_rtt(&one, "usualMs");
+    fields_int(&one, "samples", FIELDS_REQUIRED, 0, UINT32_MAX, &s.samples);
+    f->failed = fields_end(&one);
+    *ret = s;
+}
+
+json_t *edge_spread_encode(const struct rtt_spread *s)
+{
+    if (!rtt_spread_is_known(s))
+        return NULL;
+    return json_pack("{s:f, s:f, s:f, s:I, s:o*}", "p50Ms", s->p50_us / 1000.0, "p99Ms",
+        s->p99_us / 1000.0, "jitterMs", s->jitter_us / 1000.0, "samples", (json_int_t)s->samples,
+        "usualMs", encode_rtt(s->usual_us));
+}
+
 static int decode_said(
     struct edge_said *ret, const json_t *json, const char *where, int64_t at, struct err *e)
 {
@@ -141,6 +214,7 @@ static int decode_said(
     struct edge_said s = EDGE_SAID_NULL;
     uint64_t age = UINT64_MAX;
     const char *error;
+    const char *why;
     size_t path;
 
     /* A kind of path that this version does not know counts as not reported. */
@@ -155,12 +229,22 @@ static int decode_said(
     decode_endpoint(&f, "endpoint", &s.endpoint);
     fields_public_key(&f, "publicKey", FIELDS_OPTIONAL, &s.key);
     fields_bool(&f, "alarm", FIELDS_OPTIONAL, &s.is_alarm);
+    fields_bool(&f, "relayIsBetter", FIELDS_OPTIONAL, &s.is_relay_better);
+    decode_loss(&f, &s.loss);
+    decode_spread(&f, &s.spread);
     fields_int(&f, "fellAt", FIELDS_OPTIONAL, 0, INT64_MAX, &s.fell_at);
+    fields_int(&f, "pathSince", FIELDS_OPTIONAL, 0, INT64_MAX, &s.path_at);
     error = fields_string(&f, "error", FIELDS_OPTIONAL, 1, EDGE_ERROR_MAX);
+    why = fields_string(&f, "why", FIELDS_OPTIONAL, 1, EDGE_SAID_WHY_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    if (error && !(s.error = strdup(error)))
+    s.error = error ? strdup(error) : NULL;
+    s.why = why ? strdup(why) : NULL;
+    if ((error && !s.error) || (why && !s.why)) {
+        free(s.error);
+        free(s.why);
         return err_set(e, -ENOMEM, "no memory for %s", where);
+    }
     *ret = s;
     return 0;
 }
@@ -181,25 +265,13 @@ static json_t *encode_said(const struct edge_said *s, int64_t at)
         age = json_null();
     else if (s->has_handshake)
         age = json_integer(at > s->handshake_at ? at - s->handshake_at : 0);
-    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:s*}", "path",
+    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:s*, s:s*}", "path",
         s->path < PATH_KIND_N ? path_kind_names[s->path] : NULL, "handshakeAgeSeconds", age,
         "endpoint", encode_endpoint(&s->endpoint), "publicKey",
         x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key), "alarm",
-        s->is_alarm ? json_true() : NULL, "fellAt",
-        s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error);
-}
-
-static uint32_t decode_rtt(struct fields *f, const char *name)
-{
-    const json_t *ms = fields_get(f, name, FIELDS_OPTIONAL);
-    double us = json_number_value(ms) * 1000;
-
-    if (ms && (!json_is_number(ms) || !(us >= 0 && us <= RTT_US_MAX))) {
-        fields_fail(
-            f, "\"%s\" is not a number of milliseconds from 0 to %u", name, RTT_US_MAX / 1000);
-        return 0;
-    }
-    return ms ? (uint32_t)us : 0;
+        s->is_alarm ? json_true() : NULL, "relayIsBetter", s->is_relay_better ? json_true() : NULL,
+        "lossIn", edge_loss_encode(&s->loss), "rtt", edge_spread_encode(&s->spread), "fellAt",
+        s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error, "why", s->why);
 }
 
 static int decode_probed(
@@ -222,11 +294,6 @@ static int decode_probed(
     p.underlay = (uint8_t)underlay;
     *ret = p;
     return 0;
-}
-
-static json_t *encode_rtt(uint32_t us)
-{
-    return us > 0 ? json_real(us / 1000.0) : NULL;
 }
 
 json_t *edge_probed_encode(const struct edge_probed *p)
@@ -291,6 +358,19 @@ json_t *edge_part_encode(const struct edge_part *part, enum edge_owner owner, in
                                      : edge_probed_encode(&part->probed);
 }
 
+/* As it is stored: why a path is no better one is said again, and since when it is there is not. */
+static json_t *encode_stored(const struct edge_part *part, enum edge_owner owner, int64_t at)
+{
+    json_t *json = edge_part_encode(part, owner, at);
+
+    if (owner == EDGE_OWNER_AGENT && !part->is_gone) {
+        (void)json_object_del(json, "why");
+        if (part->said.path_at > 0)
+            (void)json_object_set_new(json, "pathSince", json_integer(part->said.path_at));
+    }
+    return json;
+}
+
 json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
 {
     json_t *json = json_object();
@@ -308,7 +388,7 @@ json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
 
             if (is_trouble != (round == 0))
                 continue;
-            said = edge_part_encode(part, p->owner, at);
+            said = encode_stored(part, p->owner, at);
             need = strlen(part->peer) + sizeof("\"\":,") + json_dumpb(said, NULL, 0, JSON_COMPACT);
             if (said && need > left) {
                 json_decref(said);
@@ -330,134 +410,4 @@ bool edge_sequence_takes(struct edge_sequence *s, uint64_t run, uint64_t n, bool
         return false;
     *s = (struct edge_sequence){.run = run, .last = n};
     return true;
-}
-
-/* ---- what follows from them ----------------------------------------------------------------- */
-
-const char *const edge_state_names[] = {
-    [EDGE_STATE_OFF] = "off",
-    [EDGE_STATE_REFUSED] = "refused",
-    [EDGE_STATE_FAILING] = "failing",
-    [EDGE_STATE_UNAPPLIED] = "never-applied",
-    [EDGE_STATE_SILENT] = "agent-silent",
-    [EDGE_STATE_FELL] = "fell-back",
-    [EDGE_STATE_UNREACHED] = "unreached",
-    [EDGE_STATE_NONE] = "no-path",
-    [EDGE_STATE_STREAM] = "stream",
-    [EDGE_STATE_RELAY] = "relay",
-    [EDGE_STATE_DIRECT] = "direct",
-    [EDGE_STATE_LAN] = "lan",
-    [EDGE_STATE_IDLE] = "idle",
-};
-_Static_assert(sizeof(edge_state_names) / sizeof(*edge_state_names) == EDGE_STATE_N, "a name each");
-
-/* The state that follows from one end alone and counts for more than the path of the packets.
- * EDGE_STATE_N: there is none. */
-static enum edge_state assess_end(
-    const struct edge_end_facts *end, enum edge_state asked, char *why)
-{
-    const char *error = end->said && end->said->error ? end->said->error : end->error;
-
-    if (!end->has_agent)
-        return EDGE_STATE_N;
-    if (asked == EDGE_STATE_FAILING && error) {
-        (void)snprintf(
-            why, EDGE_WHY_MAX, "%.63s cannot apply it: %.*s", end->node, EDGE_ERROR_MAX, error);
-        return asked;
-    }
-    if (asked == EDGE_STATE_UNAPPLIED &&
-        (end->silent_for < 0 || (end->tells_applied && end->applied == 0))) {
-        (void)snprintf(why, EDGE_WHY_MAX, "the agent of %.63s has never %s", end->node,
-            end->silent_for < 0 ? "been heard" : "applied a snapshot");
-        return asked;
-    }
-    if (asked == EDGE_STATE_SILENT && end->silent_for >= EDGE_SILENT_AFTER) {
-        (void)snprintf(why, EDGE_WHY_MAX,
-            "the agent of %.63s has not been heard for %" PRId64 " s: what it said is that old",
-            end->node, end->silent_for);
-        return asked;
-    }
-    return EDGE_STATE_N;
-}
-
-/* True if the direct path was lost at one end. */
-static bool assess_fall(const struct edge_end_facts *ends, char *why)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        const struct edge_said *said = ends[i].said;
-
-        if (!said || said->fell_at == 0)
-            continue;
-        (void)snprintf(why, EDGE_WHY_MAX,
-            "%.63s had a direct path to %.63s and has lost it: now it is %s", ends[i].node,
-            ends[1 - i].node, said->path < PATH_KIND_N ? path_kind_names[said->path] : "none");
-        return true;
-    }
-    return false;
-}
-
-static bool assess_probes(const struct edge_end_facts *ends, char *why)
-{
-    static const char *const underlay[] = {"", ", but at its underlay endpoint it does",
-        ", and by UDP at its underlay endpoint neither"};
-
-    for (unsigned i = 0; i < 2; i++) {
-        const struct edge_probed *p = ends[i].probed;
-
-        if (!p || p->tunnel != EDGE_REACH_SILENT)
-            continue;
-        (void)snprintf(why, EDGE_WHY_MAX, "%.63s does not answer %.63s through the tunnel%s",
-            ends[1 - i].node, ends[i].node, underlay[p->underlay]);
-        return true;
-    }
-    return false;
-}
-
-/* The worse of what both ends say. */
-static enum edge_state assess_paths(const struct edge_end_facts *ends, char *why)
-{
-    static const enum edge_state of[] = {
-        [PATH_KIND_NONE] = EDGE_STATE_NONE,
-        [PATH_KIND_LAN] = EDGE_STATE_LAN,
-        [PATH_KIND_DIRECT] = EDGE_STATE_DIRECT,
-        [PATH_KIND_RELAY] = EDGE_STATE_RELAY,
-        [PATH_KIND_STREAM] = EDGE_STATE_STREAM,
-        [PATH_KIND_N] = EDGE_STATE_IDLE,
-    };
-    enum edge_state worst = EDGE_STATE_IDLE;
-
-    for (unsigned i = 0; i < 2; i++) {
-        enum edge_state s = ends[i].said ? of[ends[i].said->path] : EDGE_STATE_IDLE;
-
-        if (s == EDGE_STATE_NONE && s < worst)
-            (void)snprintf(
-                why, EDGE_WHY_MAX, "%.63s has no path to %.63s", ends[i].node, ends[1 - i].node);
-        if (s < worst)
-            worst = s;
-    }
-    return worst;
-}
-
-enum edge_state edge_assess(const struct mesh_edge *spec, bool wants_relay,
-    const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX])
-{
-    why[0] = '\0';
-    if (spec && spec->path == EDGE_PATH_OFF)
-        return EDGE_STATE_OFF;
-    for (unsigned i = 0; spec && i < 2; i++)
-        if (mesh_edge_refuses_key(spec, i, ends[i].key)) {
-            (void)snprintf(why, EDGE_WHY_MAX,
-                "another public key is pinned for %.63s than it has, so the two do not talk",
-                ends[i].node);
-            return EDGE_STATE_REFUSED;
-        }
-    for (enum edge_state s = EDGE_STATE_FAILING; s <= EDGE_STATE_SILENT; s++)
-        for (unsigned i = 0; i < 2; i++)
-            if (assess_end(&ends[i], s, why) == s)
-                return s;
-    if (mesh_edge_wants_direct(spec, wants_relay) && assess_fall(ends, why))
-        return EDGE_STATE_FELL;
-    if (assess_probes(ends, why))
-        return EDGE_STATE_UNREACHED;
-    return assess_paths(ends, why);
 }

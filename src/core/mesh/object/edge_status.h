@@ -1,11 +1,10 @@
 /*
- * edge_status.h - the status of a MeshEdge: its parts, one for each writer, and what follows from
- * them.
+ * edge_status.h - the status of a MeshEdge: its parts, one for each writer.
  *
  * Theory of operation. Each part has exactly one writer. The agent of a node writes "agent/NAME":
  * how it has applied the edge. The probe of a node writes "probe/NAME": whether the other end is
  * reached from there. Nobody but these two programs of that node may write them (docs/EDGES.md).
- * The hub writes "hub": the state of the edge, which edge_assess() derives from both ends' parts
+ * The hub writes "hub": the state of the edge, which health/pair.h derives from both ends' parts
  * and from what is asked for.
  *
  * Pure: it takes JSON, facts and times, and gives structs, JSON and words; no I/O, no clock.
@@ -19,12 +18,15 @@
 
 #include "base/addr.h"
 #include "crypto/x25519.h"
+#include "path/loss.h"
 #include "path/path.h"
-
-struct mesh_edge;
+#include "path/rtt.h"
 
 /** Longest sentence in which an agent says what failed, bytes. */
 #define EDGE_ERROR_MAX 300
+
+/** Longest clause in which an agent says why packets take no better path, bytes. */
+#define EDGE_SAID_WHY_MAX 200
 
 /** Who writes a part. */
 enum edge_owner {
@@ -41,12 +43,20 @@ struct edge_said {
     int64_t handshake_at; /* time of the last handshake, s since 1970; 0: there was none */
     int64_t fell_at;      /* when its direct path was lost, s since 1970; 0: it was not lost, or is
                              direct again */
+    int64_t path_at;      /* since when @path is what it is, by the hub's clock, s since 1970; 0:
+                             not known */
     char *error;          /* owns; why the agent cannot apply this edge; NULL: it can */
+    char *why;            /* owns; why @path is no better one, a clause; NULL: not reported */
     struct endpoint endpoint; /* where the agent sends to; none: not reported */
     struct x25519_public key; /* the peer's key as applied; none: not reported */
+    struct loss_rate loss;    /* of what the peer sends to the agent's node; as it was reported, and
+                                 that was when it began, ended, or the handshake changed */
+    struct rtt_spread spread; /* round trips of its direct path; as it was reported, and that was
+                                 when it differed much from before */
     uint8_t path;             /* enum path_kind; PATH_KIND_N: not reported */
     bool has_handshake;       /* @handshake_at was reported */
     bool is_alarm;            /* a direct path is wanted, and there is none */
+    bool is_relay_better;     /* there was a direct path, and the relay was chosen over it */
 };
 
 /** Does the other end answer a probe? */
@@ -67,7 +77,16 @@ struct edge_probed {
     bool is_heard;            /* UDP of the peer arrives at this node, whether or not it answers */
 };
 
-#define EDGE_SAID_NULL {.path = PATH_KIND_N}
+#define EDGE_SAID_NULL                                                                             \
+    {                                                                                              \
+        .path = PATH_KIND_N                                                                        \
+    }
+
+/** edge_loss_encode() - a rate as JSON, a new reference; NULL: nothing is known, or no memory. */
+json_t *edge_loss_encode(const struct loss_rate *r);
+
+/** edge_spread_encode() - round trips as JSON, a new reference; NULL: not known, or no memory. */
+json_t *edge_spread_encode(const struct rtt_spread *s);
 
 /** edge_probed_encode() - as JSON; a new reference, NULL: no memory. */
 json_t *edge_probed_encode(const struct edge_probed *p);
@@ -90,9 +109,10 @@ struct edge_part {
         struct edge_said said;     /* EDGE_OWNER_AGENT */
         struct edge_probed probed; /* EDGE_OWNER_PROBE */
     };
-    bool is_old;  /* in what is kept: not reported since the writer began anew */
-    bool is_gone; /* in a report: the part is to be removed */
-    char peer[];  /* the other end's name */
+    int64_t since; /* in what is kept: when it became what it says, s since 1970; 0: not known */
+    bool is_old;   /* in what is kept: not reported since the writer began anew */
+    bool is_gone;  /* in a report: the part is to be removed */
+    char peer[];   /* the other end's name */
 };
 
 struct edge_parts {
@@ -160,55 +180,3 @@ struct edge_sequence {
  * to begin anew.
  */
 bool edge_sequence_takes(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins);
-
-/* ---- what follows from the parts ------------------------------------------------------------ */
-
-/** The state of an edge as one word. Where several states hold, it is the first in this order. */
-enum edge_state {
-    EDGE_STATE_OFF,       /* the two nodes must not talk to each other */
-    EDGE_STATE_REFUSED,   /* the MeshEdge pins a key that is not the node's */
-    EDGE_STATE_FAILING,   /* an agent cannot apply it */
-    EDGE_STATE_UNAPPLIED, /* an agent has never applied it */
-    EDGE_STATE_SILENT,    /* an agent has stopped to speak to the hub */
-    EDGE_STATE_FELL,      /* its direct path was lost, and it uses a relay now or has no path */
-    EDGE_STATE_UNREACHED, /* a probe gets no answer through the tunnel */
-    EDGE_STATE_NONE,      /* an agent has no way to the other end */
-    EDGE_STATE_STREAM,    /* through the hub in TLS */
-    EDGE_STATE_RELAY,
-    EDGE_STATE_DIRECT,
-    EDGE_STATE_LAN,
-    EDGE_STATE_IDLE, /* applied at both ends, and nobody has spoken yet */
-    EDGE_STATE_N,
-};
-
-/** edge_state_names - "off", "refused", ..., "never-applied", ... as in JSON. */
-extern const char *const edge_state_names[];
-
-/** All that is known of one end. Borrowed. */
-struct edge_end_facts {
-    const char *node;                 /* its name */
-    const struct x25519_public *key;  /* the key that the node has now */
-    const struct edge_said *said;     /* its agent's part; NULL: none */
-    const struct edge_probed *probed; /* its probe's part; NULL: none */
-    const char *error;                /* why its last pass failed; NULL: it did not */
-    int64_t silent_for;               /* time since its agent was heard, s; -1: it never was */
-    bool has_agent;                   /* neither a hub nor a stock WireGuard */
-    bool tells_applied;               /* its agent reports @applied; older agents do not */
-    uint64_t applied;                 /* the revision that its agent has applied; 0: none yet */
-};
-
-/** An agent that was not heard for so many seconds is silent. It reports each minute. */
-#define EDGE_SILENT_AFTER 90
-
-/** Longest words of edge_assess(), with the zero. */
-#define EDGE_WHY_MAX (EDGE_ERROR_MAX + 160)
-
-/**
- * edge_assess() - the state of an edge
- * @spec:	the MeshEdge object; NULL: there is none
- * @wants_relay: the network sends every pair through the hub
- * @ends:	both ends, in the order of their names
- * @why:	filled with a clause for people; "" where there is nothing to explain
- */
-enum edge_state edge_assess(const struct mesh_edge *spec, bool wants_relay,
-    const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX]);

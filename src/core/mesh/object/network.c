@@ -129,6 +129,7 @@ static int spec_decode(
     fields_enum(&f, "cipher", FIELDS_OPTIONAL, cipher_names, CIPHER_N, &cipher);
     fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
     fields_bool(&f, "showDscp", FIELDS_OPTIONAL, &n->shows_dscp);
+    fields_int(&f, "drainShare", FIELDS_OPTIONAL, 0, NETWORK_DRAIN_SHARE_MAX, &n->drain_share);
     budgets_decode(&f, mode, &n->budgets);
     prices = fields_object(&f, "prices", FIELDS_OPTIONAL);
     n->prices = prices ? malloc(sizeof(*n->prices)) : NULL;
@@ -177,12 +178,13 @@ json_t *network_encode(const struct network *n)
 {
     char cidr4[IP_PREFIX_TEXT_MAX];
     char cidr6[IP_PREFIX_TEXT_MAX];
-    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I, s:o*}", "cidr4",
+    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I, s:o*, s:o*}", "cidr4",
         ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6), "topology",
         topology_names[n->topology], "mtu", (int)n->mtu, "keepalive",
         n->keepalive == NETWORK_KEEPALIVE_AUTO ? json_string("auto") : json_integer(n->keepalive),
         "cipher", cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation, "showDscp",
-        n->shows_dscp ? json_true() : NULL);
+        n->shows_dscp ? json_true() : NULL, "drainShare",
+        n->drain_share ? json_integer(n->drain_share) : NULL);
 
     if (n->budgets.n > 0)
         fields_set(&spec, "budgets", budgets_encode(&n->budgets));

@@ -19,7 +19,8 @@ struct fields;
 #define NETWORK_MTU_MAX           65455
 #define NETWORK_KEEPALIVE_MAX     3600       /* s */
 #define NETWORK_KEEPALIVE_AUTO    UINT16_MAX /* as each node measures it */
-#define NETWORK_KEEPALIVE_UNKNOWN 10 /* s, until it has; under most UDP idle times seen in NATs */
+#define NETWORK_KEEPALIVE_UNKNOWN 10  /* s, until it has; under most UDP idle times seen in NATs */
+#define NETWORK_DRAIN_SHARE_MAX   100 /* percent */
 
 /** Which pairs should talk, and how. */
 enum topology {
@@ -74,6 +75,8 @@ struct network {
     enum cipher cipher;
     uint32_t key_rotation; /* s; 0: never */
     bool shows_dscp;       /* its nodes' datagrams carry the DSCP of the packets in them */
+    uint16_t drain_share;  /* most of its nodes that may be drained at once, percent; 0: none is,
+                              and it is said what would be done */
     struct budgets budgets;
     struct prices *prices; /* owns; what bytes cost; NULL: it has no table of its own */
 };

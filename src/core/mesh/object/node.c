@@ -15,6 +15,7 @@
 #include "mesh/object/object_meta.h"
 #include "mesh/object/subnets.h"
 #include "path/path.h"
+#include "relay/line.h"
 
 int node_check_name(const char *text, struct err *e)
 {
@@ -159,6 +160,21 @@ static int speeds_decode(
     return fields_end(&f);
 }
 
+/* Of what a relay says of its line others need the notice alone. */
+static int notice_decode(struct node *n, const json_t *json, const char *where, struct err *e)
+{
+    struct relay_line_report line;
+    int r = relay_line_decode(&line, json, where, e);
+
+    if (r != 0)
+        return r;
+    n->notice = malloc(sizeof(*n->notice));
+    if (!n->notice)
+        return -ENOMEM;
+    *n->notice = line.notice;
+    return 0;
+}
+
 /* The parts of a status that others rely on; the rest is its owner's. */
 static int node_status_decode(struct node *n, const json_t *json, const char *where, struct err *e)
 {
@@ -168,6 +184,7 @@ static int node_status_decode(struct node *n, const json_t *json, const char *wh
     const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
     const json_t *speeds = fields_object(&f, "aead", FIELDS_OPTIONAL);
     const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
+    const json_t *line = fields_object(&f, "relayLine", FIELDS_OPTIONAL);
     char hostname[NAME_MAX_LEN + 1] = "";
     int r;
 
@@ -185,6 +202,8 @@ static int node_status_decode(struct node *n, const json_t *json, const char *wh
         n->fabric = calloc(1, sizeof(*n->fabric));
         r = n->fabric ? fabric_report_decode(n->fabric, fabric, where, e) : -ENOMEM;
     }
+    if (r == 0 && line)
+        r = notice_decode(n, line, where, e);
     return r == 0 && speeds ? speeds_decode(&n->speeds, speeds, where, e) : r;
 }
 
@@ -229,6 +248,15 @@ static int routes_decode(struct node *n, struct fields *f)
         return -ENOMEM;
     *n->routes = routes;
     return 0;
+}
+
+/* Into @n->drained, which the caller releases also on failure. */
+static int drained_decode(struct node *n, struct fields *f)
+{
+    const char *text = fields_string(f, "drained", FIELDS_OPTIONAL, 1, NODE_DRAINED_MAX - 1);
+
+    n->drained = text ? strdup(text) : NULL;
+    return text && !n->drained ? -ENOMEM : 0;
 }
 
 /* {"bulk": "20Mbit"} */
@@ -284,6 +312,8 @@ static int node_spec_decode(
     r = routes_decode(n, &f);
     if (r == 0)
         r = rates_decode(n, mode, &f);
+    if (r == 0)
+        r = drained_decode(n, &f);
     if (object_fields_end(&f, mode) != 0)
         return fields_end(&f);
     if (r == 0)
@@ -396,11 +426,12 @@ json_t *node_encode(const struct node *n)
 
     for (unsigned i = 0; i < n->n_labels; i++)
         fields_set(&labels, n->labels[i].key, json_string(n->labels[i].value));
-    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b, s:o*, s:o*, s:o*}", "publicKey",
+    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b, s:o*, s:o*, s:o*, s:s*}", "publicKey",
         x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
         "address6", ip_addr_format(&n->address6, a6), "labels", labels, "island", n->island,
         "ephemeral", (int)n->ephemeral, "relay", n->relay ? json_true() : NULL, "showDscp",
-        n->shows_dscp ? json_true() : NULL, "stock", n->stock ? json_true() : NULL);
+        n->shows_dscp ? json_true() : NULL, "stock", n->stock ? json_true() : NULL, "drained",
+        n->drained);
     if (n->hub)
         fields_set(&spec, "hub", hub_encode(n->hub));
     if (n->routes)
@@ -418,7 +449,9 @@ void node_deinit(struct node *n)
     free(n->rates);
     free(n->side);
     free(n->fabric);
+    free(n->notice);
     free(n->hostname);
+    free(n->drained);
     json_decref(n->status);
     *n = (struct node)NODE_NULL;
 }

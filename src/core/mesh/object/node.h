@@ -22,6 +22,9 @@
 
 #define OBJECT_SPEED_MAX 1000000 /* MB/s of a cipher */
 
+/** Longest reason why a node is drained, with its zero. */
+#define NODE_DRAINED_MAX 256
+
 struct label {
     char key[OBJECT_LABEL_MAX + 1];
     char value[OBJECT_LABEL_MAX + 1];
@@ -58,6 +61,7 @@ struct node {
     bool relay;                    /* it may be a relay for others, if it wants to */
     bool shows_dscp;               /* its datagrams carry the DSCP of the packets in them */
     bool stock;                    /* no agent runs there: a WireGuard of another kind */
+    char *drained;                 /* owns; why it is to get no new work; NULL: it may have it */
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
     struct subnets *routes;        /* owns; what is reached through it, as the hub admits; NULL:
                                       nothing */
@@ -69,6 +73,8 @@ struct node {
     struct node_speeds speeds;    /* zeroes: not said */
     struct path_side *side;       /* owns; where it may be reached; NULL: not said */
     struct fabric_report *fabric; /* owns; the fabric that it has found; NULL: not said */
+    struct path_relay_notice *notice; /* owns; what it tells of its line as a relay; NULL: nothing
+                                       */
 };
 
 #define NODE_NULL {0}

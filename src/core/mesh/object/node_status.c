@@ -2,11 +2,14 @@
 #include "mesh/object/node_status.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "mesh/object/fields.h"
 #include "path/path.h"
+#include "relay/line.h"
 
 #define FABRIC_GBIT_MAX 1000000
 
@@ -211,4 +214,101 @@ json_t *fabric_report_encode(const struct fabric_report *r)
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:o}", "kind", r->kind, "machine", r->machine,
         "gpu", r->gpu, "gpus", (int)r->n_gpus, "gbit", (int)r->gbit, "askedTogether",
         (int)r->asked_together, "keys", keys);
+}
+
+/* ---- the line of a relay ---- */
+
+/* A number of 64 bits in hex, which JSON has no exact number for. */
+#define TAG_DIGITS 16
+
+static void decode_away(struct fields *f, struct path_relay_notice *notice)
+{
+    const json_t *away = fields_array(f, "away", FIELDS_OPTIONAL, 0, PATH_AWAY_MAX);
+
+    for (size_t i = 0; i < json_array_size(away); i++) {
+        const char *text = json_string_value(json_array_get(away, i));
+        uint8_t bytes[TAG_DIGITS / 2];
+        uint64_t tag = 0;
+
+        if (!text || !hex_decode(text, bytes, sizeof(bytes))) {
+            fields_fail(f, "\"away\" holds something that is not %d hex digits", TAG_DIGITS);
+            return;
+        }
+        for (unsigned k = 0; k < sizeof(bytes); k++)
+            tag = tag << 8 | bytes[k];
+        notice->away[notice->n_away++] = tag;
+    }
+}
+
+static int decode_relay_pair(
+    struct relay_reported_pair *ret, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    struct relay_reported_pair r = {.is_away = false};
+
+    fields_public_key(&f, "a", FIELDS_REQUIRED, &r.pair.keys[0]);
+    fields_public_key(&f, "b", FIELDS_REQUIRED, &r.pair.keys[1]);
+    fields_u64(&f, "rate", FIELDS_REQUIRED, 0, INT64_MAX, &r.pair.rate);
+    fields_bool(&f, "away", FIELDS_OPTIONAL, &r.is_away);
+    return fields_give(&f, ret, &r, sizeof(r));
+}
+
+int relay_line_decode(
+    struct relay_line_report *ret, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    struct relay_line_report r = {.rate = 0};
+    const json_t *pairs = fields_array(&f, "pairs", FIELDS_OPTIONAL, 0, RELAY_LINE_REPORTED_MAX);
+    unsigned level = RELAY_LINE_OPEN;
+    int end;
+
+    fields_enum(&f, "level", FIELDS_OPTIONAL, relay_line_level_names, RELAY_LINE_LEVEL_N, &level);
+    fields_u64(&f, "rate", FIELDS_OPTIONAL, 0, INT64_MAX, &r.rate);
+    fields_u64(&f, "capacity", FIELDS_OPTIONAL, 0, INT64_MAX, &r.capacity);
+    fields_bool(&f, "closed", FIELDS_OPTIONAL, &r.notice.is_closed);
+    decode_away(&f, &r.notice);
+    r.level = (enum relay_line_level)level;
+    end = fields_end(&f);
+    for (size_t i = 0; end == 0 && i < json_array_size(pairs); i++)
+        end = decode_relay_pair(&r.pairs[r.n_pairs++], json_array_get(pairs, i), where, e);
+    if (end == 0)
+        *ret = r;
+    return end;
+}
+
+static json_t *encode_away(const struct path_relay_notice *notice)
+{
+    json_t *away = json_array();
+    char text[TAG_DIGITS + 1];
+
+    for (unsigned i = 0; away && i < notice->n_away; i++) {
+        (void)snprintf(text, sizeof(text), "%016" PRIx64, notice->away[i]);
+        fields_append(&away, json_string(text));
+    }
+    return away;
+}
+
+json_t *relay_notice_encode(const struct path_relay_notice *notice)
+{
+    if (!notice->is_closed && notice->n_away == 0)
+        return NULL;
+    return json_pack("{s:b, s:o}", "closed", (int)notice->is_closed, "away", encode_away(notice));
+}
+
+json_t *relay_line_encode(const struct relay_line_report *r)
+{
+    json_t *pairs = json_array();
+    char keys[2][X25519_BASE64_MAX];
+
+    for (unsigned i = 0; pairs && i < r->n_pairs; i++) {
+        const struct relay_pair *pair = &r->pairs[i].pair;
+
+        fields_append(&pairs,
+            json_pack("{s:s, s:s, s:I, s:b}", "a", x25519_public_format(&pair->keys[0], keys[0]),
+                "b", x25519_public_format(&pair->keys[1], keys[1]), "rate", (json_int_t)pair->rate,
+                "away", (int)r->pairs[i].is_away));
+    }
+    return json_pack("{s:s, s:I, s:I, s:b, s:o, s:o}", "level", relay_line_level_names[r->level],
+        "rate", (json_int_t)r->rate, "capacity", (json_int_t)r->capacity, "closed",
+        (int)r->notice.is_closed, "away", encode_away(&r->notice), "pairs", pairs);
 }

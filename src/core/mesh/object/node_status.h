@@ -1,5 +1,6 @@
 /*
- * node_status.h - what a node reports of itself: its candidates and paths, and its fabric.
+ * node_status.h - what a node reports of itself: its candidates and paths, its fabric, and how the
+ * line is by which it relays for others.
  */
 #pragma once
 
@@ -8,7 +9,9 @@
 #include <stddef.h>
 
 struct err;
+struct path_relay_notice;
 struct path_side;
+struct relay_line_report;
 
 /*
  * What a node tells others so that they find paths to it.
@@ -83,3 +86,24 @@ int fabric_report_decode(
 
 /** fabric_report_encode() - a new reference, NULL: no memory. */
 json_t *fabric_report_encode(const struct fabric_report *r);
+
+/*
+ * `status.relayLine` of a Node: how its line is, where it relays for others (relay/line.h). Other
+ * nodes are told of it what is in the notice.
+ */
+
+/**
+ * relay_line_decode() - check the field and take it in; what is left out is zero
+ * @ret:	untouched on failure
+ * @where:	what it is of, for the words
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int relay_line_decode(
+    struct relay_line_report *ret, const json_t *json, const char *where, struct err *e);
+
+/** relay_line_encode() - a new reference, NULL: no memory. */
+json_t *relay_line_encode(const struct relay_line_report *r);
+
+/** relay_notice_encode() - of it what other nodes are told; NULL: that is nothing, or no memory. */
+json_t *relay_notice_encode(const struct path_relay_notice *notice);

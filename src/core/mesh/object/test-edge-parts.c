@@ -40,6 +40,18 @@ static void test_refusals(void **state)
             "the edge to \"b\": \"endpoint\": \"x\" is not ADDRESS:PORT"},
         {EDGE_OWNER_AGENT, "{\"b\":{\"alarm\":1}}",
             "the edge to \"b\": \"alarm\" is neither true nor false"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"lossIn\":0.1}}",
+            "the edge to \"b\": \"lossIn\" is not an object"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"lossIn\":{\"packets\":5}}}",
+            "the edge to \"b\": \"lost\" is missing"},
+        {EDGE_OWNER_AGENT,
+            "{\"b\":{\"lossIn\":{\"packets\":5,\"lost\":6,\"seconds\":1,\"periods\":1}}}",
+            "the edge to \"b\": \"lost\" is not a whole number from 0 to 5"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"rtt\":20}}", "the edge to \"b\": \"rtt\" is not an object"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"rtt\":{\"p50Ms\":20}}}",
+            "the edge to \"b\": \"samples\" is missing"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"rtt\":{\"p99Ms\":60000.1,\"samples\":9}}}",
+            "the edge to \"b\": \"p99Ms\" is not a number of milliseconds from 0 to 60000"},
         {EDGE_OWNER_PROBE, "{\"b\":{\"tunnel\":\"maybe\"}}",
             "the edge to \"b\": \"tunnel\" is \"maybe\", and one of unknown, reached, silent is "
             "allowed"},
@@ -85,6 +97,9 @@ static void test_parts_come_back(void **state)
         {EDGE_OWNER_AGENT,
             "{\"b\": {\"path\": \"stream\", \"handshakeAgeSeconds\": 0, \"endpoint\": "
             "\"192.0.2.7:51820\", \"publicKey\": \"" KEY "\", \"alarm\": true, "
+            "\"lossIn\": {\"lost\": 12, \"packets\": 12000, \"seconds\": 58, \"periods\": 6}, "
+            "\"rtt\": {\"p50Ms\": 20.5, \"p99Ms\": 60000.0, \"jitterMs\": 0.25, \"samples\": 8, "
+            "\"usualMs\": 19.5}, "
             "\"fellAt\": 1789999999, \"error\": \"no engine\"}, \"c\": {}}"},
         {EDGE_OWNER_PROBE,
             "{\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 0.25, \"underlay\": \"silent\", "
@@ -270,6 +285,31 @@ static void test_what_has_room(void **state)
     edge_parts_deinit(&p);
 }
 
+/* Why a path is no better one is shown and not kept; since when it is there, the other way round.
+ */
+static void test_what_is_kept(void **state)
+{
+    struct err e = ERR_NULL;
+    struct edge_parts p;
+    json_t *shown;
+    json_t *kept;
+
+    assert_int_equal(decode(&p, EDGE_OWNER_AGENT,
+                         "{\"b\":{\"path\":\"relay\",\"pathSince\":7,\"why\":\"its NAT\"}}", &e),
+        0);
+    assert_int_equal(p.items[0]->said.path_at, 7);
+    shown = edge_part_encode(p.items[0], EDGE_OWNER_AGENT, AT);
+    assert_string_equal(json_string_value(json_object_get(shown, "why")), "its NAT");
+    assert_null(json_object_get(shown, "pathSince"));
+    kept = edge_parts_encode(&p, SIZE_MAX, AT);
+    assert_null(json_object_get(json_object_get(kept, "b"), "why"));
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(kept, "b"), "pathSince")), 7);
+    json_decref(shown);
+    json_decref(kept);
+    edge_parts_deinit(&p);
+}
+
 /* Each of these is trouble, and goes before what is none. */
 static void test_what_is_trouble(void **state)
 {
@@ -363,212 +403,6 @@ static void test_sequence(void **state)
     assert_false(edge_sequence_takes(&s, 7, 7, false));
 }
 
-/* ---- the state ------------------------------------------------------------------------------ */
-
-static const struct x25519_public key = {.b = {1}};
-static const struct x25519_public other = {.b = {2}};
-static const struct edge_said direct = {.path = PATH_KIND_DIRECT};
-static const struct edge_said relay = {.path = PATH_KIND_RELAY};
-static const struct edge_said none = {.path = PATH_KIND_NONE};
-static const struct edge_said fell = {.path = PATH_KIND_RELAY, .fell_at = 5};
-static const struct edge_said failed = {.path = PATH_KIND_DIRECT, .error = (char *)"no"};
-static const struct edge_said lan = {.path = PATH_KIND_LAN};
-static const struct edge_said stream = {.path = PATH_KIND_STREAM};
-static const struct edge_said lost = {.path = PATH_KIND_N, .fell_at = 5};
-static const struct edge_probed silent = {.tunnel = EDGE_REACH_SILENT};
-static const struct edge_probed heard = {
-    .tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_REACHED};
-static const struct edge_probed deaf = {.tunnel = EDGE_REACH_SILENT, .underlay = EDGE_REACH_SILENT};
-static const struct {
-    enum edge_path path;
-    const struct edge_said *said[2];
-    const struct edge_probed *probed;
-    const char *error;
-    int64_t silent_for;
-    uint64_t applied;
-    bool is_stock;
-    bool is_pinned;
-    enum edge_state state;
-    const char *why;
-} assessed[] = {
-    {.state = EDGE_STATE_IDLE, .applied = 1, .why = ""},
-    {.said = {&direct, &relay}, .applied = 1, .state = EDGE_STATE_RELAY, .why = ""},
-    {.said = {&direct, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
-    {.said = {&direct, &none}, .applied = 1, .state = EDGE_STATE_NONE, .why = "b has no path to a"},
-    {.said = {&fell, NULL},
-        .applied = 1,
-        .state = EDGE_STATE_FELL,
-        .why = "a had a direct path to b and has lost it: now it is relay"},
-    {.path = EDGE_PATH_RELAY,
-        .said = {&fell, NULL},
-        .applied = 1,
-        .state = EDGE_STATE_RELAY,
-        .why = ""},
-    {.said = {&direct, NULL},
-        .probed = &silent,
-        .applied = 1,
-        .state = EDGE_STATE_UNREACHED,
-        .why = "b does not answer a through the tunnel"},
-    {.said = {&none, &none}, .applied = 1, .state = EDGE_STATE_NONE, .why = "a has no path to b"},
-    {.said = {&lan, &lan}, .applied = 1, .state = EDGE_STATE_LAN, .why = ""},
-    {.said = {&lan, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
-    {.said = {&relay, &stream}, .applied = 1, .state = EDGE_STATE_STREAM, .why = ""},
-    {.said = {NULL, &lost},
-        .applied = 1,
-        .state = EDGE_STATE_FELL,
-        .why = "b had a direct path to a and has lost it: now it is none"},
-    {.probed = &heard,
-        .applied = 1,
-        .state = EDGE_STATE_UNREACHED,
-        .why = "b does not answer a through the tunnel, but at its underlay endpoint it does"},
-    {.probed = &deaf,
-        .applied = 1,
-        .state = EDGE_STATE_UNREACHED,
-        .why = "b does not answer a through the tunnel, and by UDP at its underlay endpoint "
-               "neither"},
-    {.silent_for = EDGE_SILENT_AFTER - 1, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
-    {.said = {&direct, NULL},
-        .silent_for = 90,
-        .applied = 1,
-        .state = EDGE_STATE_SILENT,
-        .why = "the agent of a has not been heard for 90 s: what it said is that old"},
-    {.silent_for = -1, .state = EDGE_STATE_UNAPPLIED, .why = "the agent of a has never been heard"},
-    {.applied = 0,
-        .state = EDGE_STATE_UNAPPLIED,
-        .why = "the agent of a has never applied a snapshot"},
-    {.silent_for = -1, .is_stock = true, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
-    {.error = "no engine",
-        .applied = 1,
-        .silent_for = 500,
-        .state = EDGE_STATE_FAILING,
-        .why = "a cannot apply it: no engine"},
-    {.said = {&failed, NULL},
-        .applied = 1,
-        .state = EDGE_STATE_FAILING,
-        .why = "a cannot apply it: no"},
-    {.said = {&direct, &direct},
-        .is_pinned = true,
-        .applied = 1,
-        .state = EDGE_STATE_REFUSED,
-        .why = "another public key is pinned for a than it has, so the two do not talk"},
-    {.path = EDGE_PATH_OFF, .is_pinned = true, .error = "x", .state = EDGE_STATE_OFF, .why = ""},
-};
-
-static void test_states(void **state)
-{
-    for (size_t i = 0; i < sizeof(assessed) / sizeof(*assessed); i++) {
-        struct mesh_edge spec = {.nodes = {"a", "b"}, .path = assessed[i].path};
-        struct edge_end_facts ends[2] = {
-            {.node = "a",
-                .has_agent = !assessed[i].is_stock,
-                .tells_applied = true,
-                .applied = assessed[i].applied,
-                .key = &key,
-                .said = assessed[i].said[0],
-                .probed = assessed[i].probed,
-                .error = assessed[i].error,
-                .silent_for = assessed[i].silent_for},
-            {.node = "b", .has_agent = true, .key = &key, .said = assessed[i].said[1]},
-        };
-        char why[EDGE_WHY_MAX];
-        enum edge_state is;
-
-        if (assessed[i].is_pinned)
-            spec.pins[0].key = other;
-        is = edge_assess(&spec, false, ends, why);
-        if (is != assessed[i].state || strcmp(why, assessed[i].why) != 0)
-            fail_msg("case %zu is %s: \"%s\"", i, edge_state_names[is], why);
-    }
-}
-
-/* What the edge itself wants, what the network does, and what only the second end says. */
-static void test_states_by_the_rest(void **state)
-{
-    static const struct {
-        enum edge_path path;
-        bool has_no_spec;
-        bool wants_relay;
-        bool is_pinned;
-        const struct edge_said *said[2];
-        const struct edge_probed *probed;
-        const char *error;
-        int64_t silent_for[2];
-        bool tells_applied;
-        enum edge_state state;
-        const char *why;
-    } cases[] = {
-        {.has_no_spec = true, .said = {&direct, &lan}, .state = EDGE_STATE_DIRECT, .why = ""},
-        {.said = {&fell, NULL}, .wants_relay = true, .state = EDGE_STATE_RELAY, .why = ""},
-        {.has_no_spec = true,
-            .said = {&fell, NULL},
-            .wants_relay = true,
-            .state = EDGE_STATE_RELAY,
-            .why = ""},
-        {.has_no_spec = true,
-            .said = {&fell, NULL},
-            .state = EDGE_STATE_FELL,
-            .why = "a had a direct path to b and has lost it: now it is relay"},
-        {.path = EDGE_PATH_DIRECT,
-            .said = {&fell, NULL},
-            .wants_relay = true,
-            .state = EDGE_STATE_FELL,
-            .why = "a had a direct path to b and has lost it: now it is relay"},
-        {.is_pinned = true,
-            .state = EDGE_STATE_REFUSED,
-            .why = "another public key is pinned for b than it has, so the two do not talk"},
-        {.probed = &silent,
-            .state = EDGE_STATE_UNREACHED,
-            .why = "a does not answer b through the tunnel"},
-        {.error = "no engine",
-            .silent_for = {-1, 500},
-            .state = EDGE_STATE_FAILING,
-            .why = "b cannot apply it: no engine"},
-        {.silent_for = {500, -1},
-            .state = EDGE_STATE_UNAPPLIED,
-            .why = "the agent of b has never been heard"},
-        {.tells_applied = true,
-            .state = EDGE_STATE_UNAPPLIED,
-            .why = "the agent of b has never applied a snapshot"},
-        {.silent_for = {0, EDGE_SILENT_AFTER - 1}, .state = EDGE_STATE_IDLE, .why = ""},
-        {.said = {&stream, &none}, .state = EDGE_STATE_NONE, .why = "b has no path to a"},
-    };
-    char words[EDGE_WHY_MAX];
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct mesh_edge spec = {.nodes = {"a", "b"}, .path = cases[i].path};
-        struct edge_end_facts ends[2] = {
-            {.node = "a",
-                .has_agent = true,
-                .key = &key,
-                .said = cases[i].said[0],
-                .silent_for = cases[i].silent_for[0]},
-            {.node = "b",
-                .has_agent = true,
-                .tells_applied = cases[i].tells_applied,
-                .key = &key,
-                .said = cases[i].said[1],
-                .probed = cases[i].probed,
-                .error = cases[i].error,
-                .silent_for = cases[i].silent_for[1]},
-        };
-        enum edge_state is;
-
-        if (cases[i].is_pinned)
-            spec.pins[1].key = other;
-        is = edge_assess(cases[i].has_no_spec ? NULL : &spec, cases[i].wants_relay, ends, words);
-        if (is != cases[i].state || strcmp(words, cases[i].why) != 0)
-            fail_msg("case %zu is %s: \"%s\"", i, edge_state_names[is], words);
-    }
-    for (int64_t late = -1; late <= 0; late++) {
-        struct edge_end_facts ends[2] = {
-            {.node = "a", .has_agent = true, .silent_for = EDGE_SILENT_AFTER + late},
-            {.node = "b"}};
-
-        assert_int_equal(
-            edge_assess(NULL, false, ends, words), late < 0 ? EDGE_STATE_IDLE : EDGE_STATE_SILENT);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_parts_come_back),
         cmocka_unit_test(test_what_is_gone_or_not_known),
         cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_what_is_kept),
         cmocka_unit_test(test_what_is_trouble),
         cmocka_unit_test(test_ages_go_on),
         cmocka_unit_test(test_ages_beyond_the_clock),
@@ -583,8 +418,6 @@ int main(void)
         cmocka_unit_test(test_what_has_room),
         cmocka_unit_test(test_thousands),
         cmocka_unit_test(test_sequence),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_states_by_the_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

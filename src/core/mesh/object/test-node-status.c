@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "mesh/object/node_status.h"
 #include "path/path.h"
+#include "relay/line.h"
 
 /* Each field differs from what a decoder would have without it, and from its neighbours. */
 static struct path_side make_side(void)
@@ -227,6 +228,69 @@ static void test_a_fabric_comes_back(void **state)
     json_decref(json);
 }
 
+static void test_a_line_comes_back(void **state)
+{
+    const struct relay_line_report report = {
+        .level = RELAY_LINE_FULL,
+        .rate = 9600000,
+        .capacity = 10000000,
+        .pairs = {{.pair = {.keys = {{{1}}, {{2}}}, .rate = 5000000}, .is_away = true},
+            {.pair = {.keys = {{{3}}, {{4}}}, .rate = 4000000}}},
+        .n_pairs = 2,
+        .notice = {.is_closed = true, .away = {0x00ff, UINT64_MAX}, .n_away = 2},
+    };
+    json_t *json = relay_line_encode(&report);
+    json_t *again;
+    struct relay_line_report found;
+    struct err e = ERR_NULL;
+
+    if (relay_line_decode(&found, json, "the node", &e) != 0)
+        fail_msg("%s", err_text(&e));
+    again = relay_line_encode(&found);
+    assert_true(json_equal(again, json));
+    assert_true(path_relay_notice_equal(&found.notice, &report.notice));
+    assert_int_equal(found.pairs[1].pair.rate, 4000000);
+    json_decref(again);
+    json_decref(json);
+    /* Others are told whether it is full, and whom it asks to go. */
+    json = relay_notice_encode(&report.notice);
+    assert_int_equal(relay_line_decode(&found, json, "the node", &e), 0);
+    assert_true(path_relay_notice_equal(&found.notice, &report.notice));
+    assert_int_equal(found.rate + found.capacity + found.n_pairs, 0);
+    json_decref(json);
+    assert_null(relay_notice_encode(&(struct path_relay_notice){.n_away = 0}));
+}
+
+static void test_a_line_is_bounded(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *says; /* NULL: it is fine */
+    } cases[] = {
+        {"{}", NULL},
+        {"{\"level\": \"near\", \"new\": 1}", NULL},
+        {"{\"level\": \"overfull\"}", "\"level\""},
+        {"{\"rate\": -1}", "\"rate\""},
+        {"{\"closed\": 1}", "\"closed\""},
+        {"{\"away\": [\"00ff\"]}", "\"away\" holds something that is not 16 hex digits"},
+        {"{\"away\": [7]}", "\"away\" holds something that is not 16 hex digits"},
+        {"{\"pairs\": [{\"rate\": 1}]}", "\"a\" is missing"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        json_t *json = json_loads(cases[i].line, 0, NULL);
+        struct relay_line_report found = {.rate = 5};
+        struct err e = ERR_NULL;
+        int r = relay_line_decode(&found, json, "the node", &e);
+
+        assert_int_equal(r, cases[i].says ? -EINVAL : 0);
+        assert_int_equal(found.rate, cases[i].says ? 5 : 0);
+        if (cases[i].says && !strstr(err_text(&e), cases[i].says))
+            fail_msg("%s: \"%s\"", cases[i].line, err_text(&e));
+        json_decref(json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +300,8 @@ int main(void)
         cmocka_unit_test(test_candidates_are_bounded),
         cmocka_unit_test(test_a_fabric_comes_back),
         cmocka_unit_test(test_a_fabric_is_bounded),
+        cmocka_unit_test(test_a_line_comes_back),
+        cmocka_unit_test(test_a_line_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,7 @@ static void test_what_a_spec_may_not_say(void **state)
             "Node \"a\": classRates: \"shiny\" is not a field of it"},
         {"{\"rate\": \"1bit\", \"classRates\": {\"bulk\": \"1Mbit\"}}",
             "Node \"a\": \"rate\" \"1bit\" is not from 100kbit to 1000Gbit"},
+        {"{\"drained\": \"\"}", "Node \"a\": \"drained\" has 0 bytes, and 1 to 255 are allowed"},
     };
     struct node n;
 
@@ -148,8 +149,9 @@ static void test_a_whole_spec(void **state)
 {
     static const char spec[] =
         "{\"labels\": {\"gpu\": \"h100\"}, \"island\": \"rack-1\", \"ephemeral\": true, "
-        "\"relay\": true, \"showDscp\": true, \"routes\": [\"10.9.0.0/24\"], \"rate\": "
-        "\"100Mbit\", \"classRates\": {\"normal\": \"1Mbit\", \"bulk\": \"20Mbit\"}, "
+        "\"relay\": true, \"showDscp\": true, \"drained\": \"disk full\", "
+        "\"routes\": [\"10.9.0.0/24\"], \"rate\": \"100Mbit\", \"classRates\": {\"normal\": "
+        "\"1Mbit\", \"bulk\": \"20Mbit\"}, "
         "\"hub\": {\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:51820\"], \"names\": "
         "[\"hub.example.org:51820\"], \"apiPort\": 8443, \"tlsPin\": "
         "\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", \"rendezvousEpoch\": 7}}";

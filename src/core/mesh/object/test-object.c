@@ -383,10 +383,11 @@ static void test_specs_of_a_network(void **state)
             "{\"cidr4\":\"10.42.0.0/16\",\"cidr6\":\"fd5a::/64\",\"topology\":\"auto\","
             "\"mtu\":1420,\"keepalive\":\"auto\",\"cipher\":\"auto\",\"keyRotation\":0}"},
         {NETWORK_WITH(BLOCKS ", \"topology\": \"hub\", \"mtu\": 1280, \"keepalive\": 0, "
-                             "\"cipher\": \"chacha20poly1305\", \"showDscp\": true"),
+                             "\"cipher\": \"chacha20poly1305\", \"showDscp\": true, "
+                             "\"drainShare\": 100"),
             "{\"cidr4\":\"10.42.0.0/16\",\"cidr6\":\"fd5a::/64\",\"topology\":\"hub\","
             "\"mtu\":1280,\"keepalive\":0,\"cipher\":\"chacha20poly1305\",\"keyRotation\":0,"
-            "\"showDscp\":true}"},
+            "\"showDscp\":true,\"drainShare\":100}"},
         {NETWORK_WITH(BLOCKS ", \"topology\": \"mesh\", \"mtu\": 65455, \"keepalive\": 3600, "
                              "\"cipher\": \"aes256gcm\", \"showDscp\": false, \"budgets\": ["
                              "{\"costPerDay\": 2.5}, {\"job\": \"a\", \"bytesPerDay\": 7}]"),
@@ -431,6 +432,8 @@ static void test_networks_that_are_none(void **state)
             "\"mtu\" is not a whole number from 1280 to 65455"},
         {NETWORK_WITH(BLOCKS ", \"mtu\": 65456"),
             "\"mtu\" is not a whole number from 1280 to 65455"},
+        {NETWORK_WITH(BLOCKS ", \"drainShare\": 101"),
+            "\"drainShare\" is not a whole number from 0 to 100"},
         {NETWORK_WITH(BLOCKS ", \"keepalive\": -1"),
             "\"keepalive\" is neither \"auto\" nor a number from 0 to 3600"},
         {NETWORK_WITH(BLOCKS ", \"keepalive\": 3601"),

@@ -114,6 +114,16 @@ bool tcp_traffic_read(int fd, struct tcp_traffic *ret)
     return true;
 }
 
+bool tcp_is_answered(int fd, nsec_t within)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+           len < offsetof(struct tcp_info, tcpi_last_ack_recv) + sizeof(info.tcpi_last_ack_recv) ||
+           info.tcpi_unacked == 0 || info.tcpi_last_ack_recv * NSEC_PER_MSEC <= within;
+}
+
 /* ---- which connections move data ---- */
 
 /* The kernel's states of a connection (include/net/tcp_states.h) that have counts: not those that
@@ -332,4 +342,110 @@ void tcp_watch_close(struct tcp_watch *w)
     netlink_close(&w->nl);
     free(w->before);
     *w = (struct tcp_watch)TCP_WATCH_NULL;
+}
+
+/* ---- how each connection goes --------------------------------------------------------------- */
+
+bool tcp_flow_decode(const struct nlmsghdr *nlh, struct tcp_flow *ret)
+{
+    const struct inet_diag_msg *m = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[INET_DIAG_INFO + 1];
+    const struct nlattr *info;
+    struct tcp_info i = {0};
+    struct counts c;
+
+    if (!take_message(nlh, &c))
+        return false;
+    netlink_attributes(mnl_nlmsg_get_payload_offset(nlh, sizeof(*m)),
+        mnl_nlmsg_get_payload_len(nlh) - MNL_ALIGN(sizeof(*m)), attrs, INET_DIAG_INFO + 1);
+    info = attrs[INET_DIAG_INFO];
+    if (!info)
+        return false;
+    /* How long it is differs from kernel to kernel. */
+    memcpy(&i, mnl_attr_get_payload(info),
+        mnl_attr_get_payload_len(info) < sizeof(i) ? mnl_attr_get_payload_len(info) : sizeof(i));
+    *ret = (struct tcp_flow){.cookie = c.cookie,
+        .inode = m->idiag_inode,
+        .local = c.pair.local,
+        .remote = c.pair.remote,
+        .acked = i.tcpi_bytes_acked,
+        .received = i.tcpi_bytes_received,
+        .busy_us = i.tcpi_busy_time,
+        .window_us = i.tcpi_rwnd_limited,
+        .segments = i.tcpi_data_segs_out,
+        .repeated = i.tcpi_total_retrans,
+        .queued = m->idiag_wqueue,
+        .unread = m->idiag_rqueue};
+    return true;
+}
+
+/* Who is told. */
+struct flow_taker {
+    tcp_flow_fn fn;
+    void *ctx;
+};
+
+static int tell_flow(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct flow_taker *t = ctx;
+    struct tcp_flow flow;
+
+    return tcp_flow_decode(nlh, &flow) ? t->fn(t->ctx, &flow) : 0;
+}
+
+/* The kernel's filter: one condition, behind which all is over. Where it does not hold, the next
+ * step is one beyond the end, which means no. */
+struct address_filter {
+    struct inet_diag_bc_op op;
+    uint8_t family; /* as in struct inet_diag_hostcond, which has no end */
+    uint8_t prefix_len;
+    int32_t port;
+    uint8_t address[16];
+};
+_Static_assert(offsetof(struct address_filter, address) ==
+                   sizeof(struct inet_diag_bc_op) + sizeof(struct inet_diag_hostcond),
+    "it is as the kernel has it");
+
+static size_t make_filter(struct address_filter *ret, const struct ip_addr *local)
+{
+    bool v4 = ip_addr_is_v4(local);
+    size_t address_len = v4 ? 4 : 16;
+    size_t len = offsetof(struct address_filter, address) + address_len;
+
+    *ret = (struct address_filter){.op = {.code = INET_DIAG_BC_S_COND,
+                                       .yes = (unsigned char)len,
+                                       .no = (unsigned short)(len + sizeof(ret->op))},
+        .family = v4 ? AF_INET : AF_INET6,
+        .prefix_len = (uint8_t)(8 * address_len),
+        .port = -1};
+    memcpy(ret->address, local->b + (v4 ? 12 : 0), address_len);
+    return len;
+}
+
+static int list_local(
+    struct netlink *nl, uint8_t family, const struct ip_addr *local, struct flow_taker *t)
+{
+    struct netlink_message message;
+    struct inet_diag_req_v2 *rq =
+        netlink_start(&message, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, sizeof(*rq));
+    struct address_filter filter;
+    size_t len = make_filter(&filter, local);
+
+    rq->sdiag_family = family;
+    rq->sdiag_protocol = IPPROTO_TCP;
+    rq->idiag_ext = 1u << (INET_DIAG_INFO - 1);
+    rq->idiag_states = STATES;
+    mnl_attr_put(message.nlh, INET_DIAG_REQ_BYTECODE, len, &filter);
+    return netlink_request(nl, message.nlh, tell_flow, t);
+}
+
+int tcp_flows_list(struct netlink *nl, const struct ip_addr *local, tcp_flow_fn fn, void *ctx)
+{
+    struct flow_taker t = {fn, ctx};
+    /* A socket of both families has an IPv4 connection among those of IPv6. */
+    int r = list_local(nl, AF_INET6, local, &t);
+
+    if ((r == 0 || r == -EINTR) && ip_addr_is_v4(local))
+        r = list_local(nl, AF_INET, local, &t);
+    return r == -EINTR ? 0 : r;
 }

@@ -1,5 +1,5 @@
 /*
- * tcp.h - TCP: sockets, and which connections move data, as the kernel counts it.
+ * tcp.h - TCP: sockets, which connections move data, and how each goes, as the kernel counts it.
  */
 #pragma once
 
@@ -50,6 +50,10 @@ struct tcp_traffic {
 /** tcp_traffic_read() - false, and @ret untouched, when @fd is no TCP connection. */
 bool tcp_traffic_read(int fd, struct tcp_traffic *ret);
 
+/** tcp_is_answered() - is all that was sent acknowledged, or did an acknowledgement come within
+ * @within? True also if @fd is no TCP connection. */
+bool tcp_is_answered(int fd, nsec_t within);
+
 /*
  * Which TCP connections of this network namespace move data, as the kernel counts it.
  *
@@ -74,7 +78,10 @@ struct tcp_watch {
     bool has_missed; /* the kernel had more to tell than could be taken: something may be unseen */
 };
 
-#define TCP_WATCH_NULL {.updates_fd = -1}
+#define TCP_WATCH_NULL                                                                             \
+    {                                                                                              \
+        .updates_fd = -1                                                                           \
+    }
 
 /** A connection that has moved data. */
 struct tcp_watch_pair {
@@ -97,3 +104,39 @@ void tcp_watch_hear(struct tcp_watch *w, tcp_watch_fn fn, void *ctx);
 
 /** tcp_watch_list() - the connections that there are. */
 void tcp_watch_list(struct tcp_watch *w, tcp_watch_fn fn, void *ctx);
+
+/* ---- how each connection goes ---------------------------------------------------------------- */
+
+/** A connection and its counts, which only grow but for the last three. */
+struct tcp_flow {
+    uint64_t cookie; /* the kernel's number of it, which no other one gets */
+    uint32_t inode;  /* of its socket, as in /proc/PID/fd; 0: nobody has accepted it yet */
+    struct endpoint local;
+    struct endpoint remote;
+    uint64_t acked;     /* bytes that the other end has acknowledged */
+    uint64_t received;  /* bytes that have come */
+    uint64_t busy_us;   /* while something was on its way, or waited for it */
+    uint64_t window_us; /* of these, while the other end's window was full */
+    uint32_t segments;  /* with data, that were sent; wraps */
+    uint32_t repeated;  /* segments that were sent again; wraps */
+    uint32_t queued;    /* bytes that are not acknowledged */
+    uint32_t unread;    /* bytes that the program has not read */
+};
+
+/** tcp_flow_fn - takes one. Return: 0; or negative errno, which ends the list. */
+typedef int (*tcp_flow_fn)(void *ctx, const struct tcp_flow *flow);
+
+/**
+ * tcp_flows_list() - the connections of this network namespace that have that local address
+ * @nl:	of NETLINK_SOCK_DIAG
+ *
+ * The kernel passes over all others, so this takes no longer where there are many. An older kernel
+ * counts less, and then the field is 0.
+ *
+ * Return: 0; what @fn returned; or negative errno. Where connections come and go meanwhile, one may
+ * be told twice.
+ */
+int tcp_flows_list(struct netlink *nl, const struct ip_addr *local, tcp_flow_fn fn, void *ctx);
+
+/** tcp_flow_decode() - from one message of the kernel's. False: it is no connection with counts. */
+bool tcp_flow_decode(const struct nlmsghdr *nlh, struct tcp_flow *ret);

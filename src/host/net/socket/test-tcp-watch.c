@@ -68,6 +68,23 @@ static void end(struct pair *p)
     (void)close(p->b);
 }
 
+/* The kernel at the other end acknowledges what comes, whether or not anybody reads it. */
+static void test_an_answer(void **state)
+{
+    struct pair p = connect_pair(AF_INET);
+    int none[2];
+
+    assert_true(tcp_is_answered(p.a, NSEC_PER_SEC));
+    assert_int_equal(send(p.a, "abc", 3, 0), 3);
+    assert_true(tcp_is_answered(p.a, NSEC_PER_SEC));
+    /* What is no connection cannot tell. */
+    assert_int_equal(pipe(none), 0);
+    assert_true(tcp_is_answered(none[0], 0));
+    (void)close(none[0]);
+    (void)close(none[1]);
+    end(&p);
+}
+
 /* The connections of one pair that are told. */
 struct reported {
     const struct pair *of;
@@ -205,6 +222,7 @@ static void test_what_was_there_is_passed_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_answer),
         cmocka_unit_test(test_data_is_told),
         cmocka_unit_test(test_no_data_is_not_told),
         cmocka_unit_test(test_what_was_there_is_passed_over),

@@ -414,6 +414,38 @@ static void test_port_shared(void **state)
     udp_close(&next);
 }
 
+/* What has no room is counted; what comes in order is not. */
+static void test_drops(void **state)
+{
+    enum { N = 400 };
+    static uint8_t buf[1000];
+    struct udp_sockets none = UDP_SOCKETS_NULL;
+    struct pair p;
+    struct udp_path path;
+    unsigned n = 0;
+    unsigned got;
+    int fd;
+
+    open_pair(&p, false, false);
+    path = path_to(&p.b, "127.0.0.1");
+    fd = fd_for(&p.b, &path);
+    assert_int_equal(udp_drops(&p.b), 0);
+    assert_int_equal(udp_drops(&none), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int)), 0);
+    for (unsigned i = 0; i < N; i++) {
+        struct udp_run run = {.buf = buf, .len = sizeof(buf), .seg = sizeof(buf), .path = path};
+
+        udp_outbox_add(&p.out, &p.a, &run);
+        udp_outbox_flush(&p.out, &p.a);
+    }
+    while ((got = udp_receive(&p.in, fd)) > 0)
+        n += got;
+    assert_in_range(n, 1, N - 1);
+    assert_int_equal(udp_drops(&p.b), N - n);
+    assert_int_equal(udp_drops(&p.a), 0);
+    close_pair(&p);
+}
+
 static void test_offload_names(void **state)
 {
     struct offloads o = offloads_all();
@@ -460,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_port_taken),
         cmocka_unit_test(test_tcp_port_taken),
         cmocka_unit_test(test_port_shared),
+        cmocka_unit_test(test_drops),
         cmocka_unit_test(test_offload_names),
         cmocka_unit_test(test_offload_test),
     };

@@ -270,6 +270,8 @@ static int family_fd(const struct udp_sockets *s, const struct udp_run *run)
 static void count_failed(struct udp_outbox *out, const struct udp_run *run, int error)
 {
     out->n_failed += udp_run_count(run);
+    if (error == EAGAIN || error == ENOBUFS)
+        out->n_full += udp_run_count(run);
     out->last_error = error;
 }
 

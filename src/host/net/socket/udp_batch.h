@@ -63,7 +63,10 @@ struct udp_sockets {
     uint16_t port;        /* local, host order; the same for both */
 };
 
-#define UDP_SOCKETS_NULL {.fd = {-1, -1}}
+#define UDP_SOCKETS_NULL                                                                           \
+    {                                                                                              \
+        .fd = { -1, -1 }                                                                           \
+    }
 
 /** Is the port shared (SO_REUSEPORT), among several workers of one process? */
 enum udp_share {
@@ -97,6 +100,15 @@ int udp_connect(const struct udp_sockets *s, const struct endpoint *remote);
 
 /** udp_close() - idempotent. */
 void udp_close(struct udp_sockets *s);
+
+/**
+ * udp_drops() - what the kernel has dropped of what arrived at @s, for want of room there, since
+ * it was opened
+ *
+ * Datagrams that it had merged (UDP_GRO) count as one, so it may have been UDP_RUN_SEGMENTS_MAX
+ * times as many. A question to the kernel, which costs the datagrams nothing.
+ */
+uint64_t udp_drops(const struct udp_sockets *s);
 
 /** udp_set_fwmark() - 0, or negative errno (-EPERM without CAP_NET_ADMIN). */
 int udp_set_fwmark(const struct udp_sockets *s, uint32_t fwmark);
@@ -164,6 +176,7 @@ struct udp_outbox {
     bool gso;                       /* use UDP_SEGMENT; cleared when the kernel says EIO */
     bool wait;                      /* wait for room in the socket, rather than drop */
     uint64_t n_failed;              /* datagrams that the kernel refused, since init */
+    uint64_t n_full;                /* of them, those that it had no space for */
     int last_error;                 /* errno of the latest of them */
 };
 

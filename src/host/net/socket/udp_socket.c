@@ -1,5 +1,6 @@
 /* udp_socket.c - opening the pair of sockets of udp_batch.h. */
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <string.h>
@@ -179,6 +180,21 @@ void udp_close(struct udp_sockets *s)
     for (int i = 0; i < UDP_FAMILY_N; i++)
         closep(&s->fd[i]);
     s->port = 0;
+}
+
+uint64_t udp_drops(const struct udp_sockets *s)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < UDP_FAMILY_N; i++) {
+        uint32_t mem[SK_MEMINFO_VARS] = {0};
+        socklen_t len = sizeof(mem);
+
+        /* A kernel from before 4.12 does not say. */
+        if (s->fd[i] >= 0 && getsockopt(s->fd[i], SOL_SOCKET, SO_MEMINFO, mem, &len) == 0)
+            n += mem[SK_MEMINFO_DROPS];
+    }
+    return n;
 }
 
 int udp_set_fwmark(const struct udp_sockets *s, uint32_t fwmark)

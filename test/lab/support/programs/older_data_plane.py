@@ -1,8 +1,8 @@
-"""A configuration socket before that of `weft wg`, which knows no hand_over=1, as in version 0.1.0.
+"""A configuration socket before that of `weft wg`, which knows no hand_over=1 and keeps no rates.
 
     older_data_plane.py SOCKET REAL-SOCKET
 
-It passes on all other requests, and ends once it has refused that one.
+As in version 0.1.0. It passes on all other requests, and ends once it has refused that one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def serve(path: str, real: str) -> None:
                 connection.sendall(b"errno=-22\n\n")
                 return
             if request:
-                connection.sendall(ask(real, request))
+                connection.sendall(ask(real, request).replace(b"rates=true\n", b""))
 
 
 if __name__ == "__main__":

@@ -74,6 +74,7 @@ static size_t gather_relays(const struct edges *e, nsec_t now)
             .mtu =
                 is_own && peer->pmtu->is_both && peer->pmtu->pmtu.is_measured ? peer->pmtu->mtu : 0,
             .is_standby = peer->is_standby,
+            .is_closed = peer->is_closed,
         };
     }
     return n;
@@ -589,6 +590,22 @@ static void take_other_hubs(struct edges *e, const struct snapshot *s)
     hub_mtus_keep(&e->hubs, keys, e->n_other_hubs + 1);
 }
 
+/* What hubs and relays tell of their lines. */
+static void take_notices(struct edges *e, const struct snapshot *s, nsec_t now)
+{
+    struct paths_notice notices[PATHS_NOTICES_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->nodes.n && n < PATHS_NOTICES_MAX; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+
+        if (node->notice && (node->hub || node->relay))
+            notices[n++] = (struct paths_notice){.relay = node->key, .notice = *node->notice};
+    }
+    /* Without memory what they said before holds until the next change. */
+    (void)paths_set_notices(e->paths, notices, n, now);
+}
+
 void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now)
 {
     bool is_other = !x25519_public_equal(&e->hub, &hub->key);
@@ -627,6 +644,7 @@ void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
 
         apply_changes(e, peer, snapshot_find_node(s, peer->node)->side, now);
     }
+    take_notices(e, s, now);
     e->limits.network_mtu = s->network.mtu;
     chosen = e->is_hub_chosen ? snapshot_find_node(s, e->hub_name) : NULL;
     take_hub(e, chosen && chosen->hub ? chosen : render_hub(s));

@@ -180,6 +180,7 @@ static void update_entry(struct peer_entry *peer, const struct node *node, enum 
     };
     peer->policy = policy;
     peer->is_relay = is_relay;
+    peer->is_closed = node->notice && node->notice->is_closed;
     peer->relay_run = node->side->relay_run;
     peer->generation = node->side->generation;
 }

@@ -146,6 +146,7 @@ struct peer_entry {
     struct x25519_public key;
     enum path_policy policy; /* PATH_POLICY_N: the entry is new, or is to be retried */
     bool is_relay;           /* it relays for others, and the hub admits it as a relay */
+    bool is_closed;          /* as a relay it is full, and takes no more pairs */
     uint64_t relay_run;      /* the run of its relay, as reported last; 0: it runs none */
     uint64_t generation;     /* of its last report */
     struct peer_changes changes;

@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/reconcile/observe.h"
+
+/* A direct path that has died takes with it all that the peer's machine would answer: of the
+ * handshakes that are then begun each second some would have been answered by now. */
+#define DEAF_AFTER_DEATH (10 * NSEC_PER_SEC)
+
 void reach_deinit(struct reach *r)
 {
     free(r->items);
@@ -38,7 +44,8 @@ static void apply_rule(struct reach_peer *peer, const struct render_decision *de
             peer->kind = stream_why ? PATH_KIND_STREAM : PATH_KIND_RELAY;
         if (!is_other && hub_heard && stream_why)
             why = stream_why;
-        if (!is_other && !hub_heard)
+        peer->awaits_hub = !is_other && !hub_heard;
+        if (peer->awaits_hub)
             why = "the hub does not answer, and packets to this peer go through it";
         break;
     case RENDER_ROUTE_DIRECT:
@@ -58,8 +65,17 @@ static void apply_found(
     peer->is_measured = view->rtt != 0;
     peer->rtt = view->rtt;
     peer->least_rtt = view->least_rtt;
+    peer->spread = view->spread;
+    peer->longer = view->longer;
+    /* What a relay loses is not measured. */
+    peer->has_loss = view->rtt != 0 && view->kind != PATH_KIND_RELAY &&
+                     view->kind != PATH_KIND_STREAM && view->kind != PATH_KIND_NONE;
     peer->loss_permille = view->loss_permille;
     peer->is_alarm = view->is_alarm;
+    peer->is_relay_better = view->is_relay_better;
+    if (view->died_at != 0 && !view->is_better &&
+        (view->kind == PATH_KIND_RELAY || view->kind == PATH_KIND_STREAM))
+        peer->fell_back_at = view->died_at;
     /* The edge may be direct only: the rule says what else could be done. */
     if (route == RENDER_ROUTE_NONE && view->why[0] != '\0') {
         (void)snprintf(peer->why, sizeof(peer->why),
@@ -91,6 +107,28 @@ static bool is_mute_in_mesh(
            route == RENDER_ROUTE_RELAY && (!edge || edge->path == EDGE_PATH_AUTO);
 }
 
+/* Nothing answers, so nothing that was measured holds any more. */
+static void forget_measured(struct reach_peer *peer)
+{
+    peer->is_measured = peer->has_loss = false;
+    peer->spread = (struct rtt_spread){.samples = 0};
+    peer->longer = (struct rtt_longer){.since = 0};
+}
+
+/* Whether it answers, as the engine shows it. What both ends have measured of their ways to a relay
+ * says nothing of that. */
+static void apply_seen(struct reach_peer *peer, const struct observe *seen,
+    const struct x25519_public *key, nsec_t died_at, nsec_t now)
+{
+    const struct observation *ob = observe_find(seen, key);
+    bool has_died = ob && died_at != 0 && ob->unanswered_since >= died_at;
+
+    peer->silent_since =
+        observation_deaf_since(ob, has_died ? DEAF_AFTER_DEATH : OBSERVE_DEAF_AFTER, now);
+    if (peer->silent_since != 0)
+        forget_measured(peer);
+}
+
 static struct reach_peer decide_reach(
     const struct reach_facts *facts, const struct node *node, const struct path_view *view)
 {
@@ -107,6 +145,10 @@ static struct reach_peer decide_reach(
         apply_found(&peer, view, decision.route);
     else
         peer.is_alarm = is_mute_in_mesh(in->snapshot, node, decision.route);
+    if (peer.kind == PATH_KIND_NONE)
+        forget_measured(&peer);
+    if (facts->seen)
+        apply_seen(&peer, facts->seen, &node->key, view ? view->died_at : 0, facts->now);
     if (view && (peer.kind == PATH_KIND_LAN || peer.kind == PATH_KIND_DIRECT))
         peer.underlay = view->remote.addr;
     if (peer.kind == PATH_KIND_RELAY || peer.kind == PATH_KIND_STREAM)

@@ -11,13 +11,15 @@
 
 /* ---- which are kept ready ------------------------------------------------------------------- */
 
-/* The nearest direct relay that is no standby yet; NULL: none is left. */
+/* The nearest direct relay that is no standby yet, and that an edge may begin to use; NULL: none is
+ * left. */
 static struct relay_fact *nearest_relay(struct relay_fact *relays, size_t n)
 {
     struct relay_fact *best = NULL;
 
     for (size_t i = 0; i < n; i++)
-        if (relays[i].is_direct && !relays[i].is_standby && (!best || relays[i].rtt < best->rtt))
+        if (relays[i].is_direct && !relays[i].is_closed && !relays[i].is_standby &&
+            (!best || relays[i].rtt < best->rtt))
             best = &relays[i];
     return best;
 }
@@ -29,7 +31,7 @@ void relay_select_standbys(struct relay_fact *relays, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         relays[i].is_standby = relays[i].is_direct && relays[i].is_used;
-        n_standbys += relays[i].is_standby ? 1 : 0;
+        n_standbys += relays[i].is_standby && !relays[i].is_closed ? 1 : 0;
     }
     for (; n_standbys < STANDBYS && (next = nearest_relay(relays, n)); n_standbys++)
         next->is_standby = true;

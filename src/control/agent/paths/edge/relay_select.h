@@ -6,7 +6,8 @@
  * and that reports to be one. We can use such a node if we reach it by a direct path
  * and have a session with it, from which it knows our address. *Standbys* are the
  * relays whose sessions are kept alive with keepalives, like the hub's: each one that
- * an edge goes through, and the nearest others until there are two. The hub and the
+ * an edge goes through, and the nearest others whose lines are not full until there are two of
+ * these. The hub and the
  * standbys are reported to peers, each with its round trip time; path/path_nominate.c
  * then chooses a relay for each pair of nodes.
  *
@@ -35,6 +36,7 @@ struct relay_fact {
     bool has_session; /* we have a session with it, so it knows our address */
     nsec_t rtt;       /* round trip time to it; at least 1 */
     uint16_t mtu;     /* inner bytes that the way there and back carries; 0: not measured */
+    bool is_closed;   /* its line is full: no edge begins to use it */
     bool is_standby;  /* written by relay_select_standbys() */
 };
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "agent/paths/edge/reach.h"
+#include "agent/reconcile/observe.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -186,7 +187,9 @@ static void test_what_was_found_and_the_rule(void **state)
         peer = evaluate(w, &view);
         assert_int_equal(peer->kind, cases[i].kind);
         assert_string_equal(peer->why, cases[i].why);
-        assert_int_equal(peer->is_measured, cases[i].edge != EDGE_PATH_RELAY);
+        assert_int_equal(
+            peer->is_measured, cases[i].edge != EDGE_PATH_RELAY && cases[i].kind != PATH_KIND_NONE);
+        assert_int_equal(peer->has_loss, is_direct && cases[i].edge != EDGE_PATH_RELAY);
         assert_true(endpoint_is_none(&peer->remote));
         assert_int_equal(ip_addr_equal(&peer->underlay, &view.remote.addr), is_direct);
     }
@@ -324,6 +327,99 @@ static void test_alarms_are_counted(void **state)
     assert_false(evaluate(w, NULL)->is_alarm);
 }
 
+/* What the engine has of n3: a handshake @age ago, and what was sent for @unanswered has had no
+ * answer, of @sent bytes. */
+static struct observation seen_n3(nsec_t age, nsec_t unanswered, uint64_t sent)
+{
+    return (struct observation){.key = sample_key(3),
+        .facts = {.tx_bytes = 1000 + sent},
+        .handshake_at = T0 - age,
+        .unanswered_since = unanswered ? T0 - unanswered : 0,
+        .unanswered_from = 1000,
+        .keepalive = 25};
+}
+
+/* A peer that does not answer has no round trip time and no loss, however it was reached. */
+static void test_a_peer_that_is_dead(void **state)
+{
+    static const struct {
+        enum path_kind kind;
+        nsec_t age;
+        nsec_t unanswered;
+        uint64_t sent;
+        nsec_t died; /* its direct path, so long ago; 0: it did not */
+        bool is_silent;
+        bool is_measured;
+    } cases[] = {
+        {PATH_KIND_RELAY, 60 * SEC, 0, 0, 0, false, true},
+        {PATH_KIND_RELAY, 60 * SEC, 24 * SEC, 5000, 0, false, true},
+        {PATH_KIND_RELAY, 60 * SEC, 25 * SEC, 5000, 0, true, false},
+        {PATH_KIND_DIRECT, 60 * SEC, 25 * SEC, 5000, 0, true, false},
+        /* Keepalives are not answered. */
+        {PATH_KIND_RELAY, 60 * SEC, 100 * SEC, 5 * 32, 0, false, true},
+        {PATH_KIND_RELAY, 60 * SEC, 100 * SEC, 6 * 32 + 1, 0, true, false},
+        /* What a dead path has left behind is known sooner. */
+        {PATH_KIND_RELAY, 60 * SEC, 10 * SEC, 5000, 11 * SEC, true, false},
+        {PATH_KIND_RELAY, 60 * SEC, 10 * SEC, 5000, 9 * SEC, false, true},
+        /* One to which nothing was sent for long may well be there. */
+        {PATH_KIND_RELAY, 180 * SEC, 0, 0, 0, false, true},
+        {PATH_KIND_DIRECT, 180 * SEC, 0, 0, 0, false, true},
+    };
+    static struct render_path path = {.node = "n3"};
+    struct world *w = *state;
+
+    assert_int_equal(endpoint_parse(&path.endpoint, "203.0.113.4:51820", NULL), 0);
+    w->in.paths = &path;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct observation ob = seen_n3(cases[i].age, cases[i].unanswered, cases[i].sent);
+        struct observe seen = {.items = &ob, .n = 1};
+        struct path_view view = {.kind = cases[i].kind, .rtt = 7};
+        const struct reach_peer *peer;
+
+        view.died_at = cases[i].died ? T0 - cases[i].died : 0;
+        w->in.n_paths = cases[i].kind == PATH_KIND_DIRECT ? 1 : 0;
+        w->facts.seen = &seen;
+        peer = evaluate(w, &view);
+        w->facts.seen = NULL;
+        assert_int_equal(peer->kind, cases[i].kind);
+        assert_true(peer->silent_since == (cases[i].is_silent ? T0 - cases[i].unanswered : 0));
+        assert_int_equal(peer->is_measured, cases[i].is_measured);
+        assert_int_equal(peer->has_loss, cases[i].is_measured && cases[i].kind == PATH_KIND_DIRECT);
+    }
+}
+
+/* A pair that is set to relay, or better off there, has not fallen back. */
+static void test_who_has_fallen_back(void **state)
+{
+    struct path_view view = {.kind = PATH_KIND_RELAY, .rtt = 7, .died_at = T0 - SEC};
+    static struct render_path path = {.node = "n3"};
+    struct world *w = *state;
+
+    assert_true(evaluate(w, &view)->fell_back_at == T0 - SEC);
+    view.is_better = true;
+    assert_true(evaluate(w, &view)->fell_back_at == 0);
+    view.is_better = false;
+    sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_RELAY));
+    assert_true(evaluate(w, &view)->fell_back_at == 0);
+    sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_AUTO));
+    view.kind = PATH_KIND_DIRECT;
+    w->in.paths = &path;
+    w->in.n_paths = 1;
+    assert_int_equal(endpoint_parse(&path.endpoint, "203.0.113.4:51820", NULL), 0);
+    assert_true(evaluate(w, &view)->fell_back_at == 0);
+}
+
+static void test_who_waits_for_the_hub(void **state)
+{
+    struct path_view view = {.kind = PATH_KIND_RELAY, .rtt = 7};
+    struct world *w = *state;
+
+    assert_false(evaluate(w, &view)->awaits_hub);
+    w->facts.hub_heard = false;
+    assert_true(evaluate(w, &view)->awaits_hub);
+    assert_false(evaluate(w, &view)->is_measured);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -337,6 +433,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_several_peers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_since, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_alarms_are_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_peer_that_is_dead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_has_fallen_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_waits_for_the_hub, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

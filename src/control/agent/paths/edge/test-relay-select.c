@@ -59,6 +59,24 @@ static void test_relays_that_are_as_near(void **state)
     assert_true(relays[2].is_standby);
 }
 
+/* One that is full is not kept ready for who does not use it yet. */
+static void test_a_full_relay_is_not_kept_ready(void **state)
+{
+    struct relay_fact relays[] = {
+        {.is_direct = true, .rtt = 10 * MS, .is_closed = true},
+        {.is_direct = true, .rtt = 20 * MS},
+        {.is_direct = true, .rtt = 30 * MS},
+    };
+
+    relay_select_standbys(relays, 3);
+    assert_false(relays[0].is_standby);
+    assert_true(relays[1].is_standby && relays[2].is_standby);
+    /* Who uses it needs two others beside it. */
+    relays[0].is_used = true;
+    relay_select_standbys(relays, 3);
+    assert_true(relays[0].is_standby && relays[1].is_standby && relays[2].is_standby);
+}
+
 static nsec_t tell_hub(struct relay_select *rs, nsec_t rtt)
 {
     const struct relay_hub hub = {.key = {.b = {1}}, .rtt = rtt};
@@ -287,6 +305,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_two_nearest_are_kept),
         cmocka_unit_test(test_relays_that_are_as_near),
+        cmocka_unit_test(test_a_full_relay_is_not_kept_ready),
         cmocka_unit_test(test_which_changes_of_a_round_trip_are_told),
         cmocka_unit_test(test_a_relay_that_comes_back_is_told_anew),
         cmocka_unit_test(test_most_that_are_reported),

@@ -1,0 +1,42 @@
+/* way_loss.c - see way_loss.h. */
+#include "health/way_loss.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "health/finding.h"
+#include "path/loss.h"
+
+static const enum finding_code codes[LOSS_LEVEL_N] = {
+    [LOSS_LEVEL_SOME] = FINDING_WAY_LOSS, [LOSS_LEVEL_CRITICAL] = FINDING_WAY_LOSS_CRITICAL};
+
+/* What it was at the last look. */
+static enum loss_level level_before(const struct findings *f, const char *subject)
+{
+    if (findings_find(f, FINDING_WAY_LOSS_CRITICAL, subject))
+        return LOSS_LEVEL_CRITICAL;
+    return findings_find(f, FINDING_WAY_LOSS, subject) ? LOSS_LEVEL_SOME : LOSS_LEVEL_NONE;
+}
+
+void way_loss_find(struct findings *f, const char *from, const char *to, const struct loss_rate *r,
+    bool is_relayed, int64_t at)
+{
+    char subject[FINDING_SUBJECT_MAX];
+    enum loss_level level;
+    struct finding *found;
+
+    (void)snprintf(subject, sizeof(subject), "%s>%s", from, to);
+    level = r ? loss_level(r, level_before(f, subject)) : LOSS_LEVEL_NONE;
+    if (level == LOSS_LEVEL_NONE)
+        return;
+    found = findings_add(f, codes[level], subject, at,
+        "%.2f %% of what %s sends to %s does not arrive: %" PRIu64 " of %" PRIu64
+        " datagrams in %" PRIu32 " s, by WireGuard's counters at %s",
+        loss_rate_ppm(r) / 1e4, from, to, r->lost, r->packets, r->seconds, to);
+    if (is_relayed)
+        finding_set_fix(found,
+            "Look at the line from %s to the relay, and from there to %s; a direct path would "
+            "leave out the relay: weft paths.",
+            from, to);
+}

@@ -59,7 +59,7 @@ class Net:
         # Who never speaks to another one has no path to it.
         for name, other in [] if probes else PAIRS:
             self.nodes[name].host.spawn(["ping", self.nodes[other].address()], name="ping")
-        wait_for(self.is_quiet, 60, "nothing to be found")
+        self.wait_quiet(60, "nothing to be found")
 
     def start_probe(self, name: str) -> None:
         self.probes[name] = self.nodes[name].host.spawn(
@@ -72,16 +72,29 @@ class Net:
     def findings(self) -> list[dict]:
         return self.get("findings")["findings"]
 
-    def is_quiet(self) -> bool:
-        """Nothing is found but notes, all pairs are direct, and all probes reach all others."""
+    def unquiet(self) -> list[str]:
+        """What is found but notes, which pairs are not direct, and which probes do not reach all
+        others: nothing, if all is well."""
         edges = {e["name"]: e for e in self.get("edges")["edges"]}
-        said = [edges.get(f"{x}--{y}", {}).get("status", {}).get(f"probe/{n}", {})
-                for x, y in PAIRS for n in (x, y) if n in self.probes]
-        return (not [one for one in self.findings() if one["severity"] != "note"]
-                and all(edges.get(f"{x}--{y}", {}).get("state") in ("lan", "direct")
-                        for x, y in PAIRS)
-                and all(s.get("tunnel") == "reached" and s.get("underlay") == "reached"
-                        and s.get("underlayHeard") for s in said))
+        said = [f"{one['code']} {one['subject']}: {one['text']}" for one in self.findings()
+                if one["severity"] != "note"]
+        for x, y in PAIRS:
+            edge = edges.get(f"{x}--{y}", {})
+            if edge.get("state") not in ("lan", "direct"):
+                said.append(f"{x}--{y} is {edge.get('state')}")
+            for n in (x, y):
+                part = edge.get("status", {}).get(f"probe/{n}", {})
+                if n in self.probes and not (
+                        part.get("tunnel") == "reached" and part.get("underlay") == "reached"
+                        and part.get("underlayHeard")):
+                    said.append(f"the probe of {n} says of {x}--{y}: {part}")
+        return said
+
+    def wait_quiet(self, deadline_s: float, what: str) -> None:
+        try:
+            wait_for(lambda: not self.unquiet(), deadline_s, what)
+        except ConditionError as none:
+            raise ConditionError(f"{none}; {'; '.join(self.unquiet())}") from None
 
 
 @contextlib.contextmanager
@@ -100,7 +113,7 @@ def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30
                 found = one
         return found
 
-    wait_for(net.is_quiet, 60, "nothing to be found before")
+    net.wait_quiet(60, "nothing to be found before")
     look()
     notes = set(seen)
     began = time.monotonic()
@@ -126,7 +139,7 @@ def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30
     wait_for(lambda: not look(), over_s, f"{code} {subject} to be over")
     print(f"FIGURE {code} {subject} is over after {time.monotonic() - began:.1f} s "
           f"(to be below {over_s:g})")
-    wait_for(net.is_quiet, 150, "nothing to be found after")
+    net.wait_quiet(150, "nothing to be found after")
     grave = SEVERITIES.index(seen[code, subject])
     others = {key: severity for key, severity in seen.items()
               if SEVERITIES.index(severity) >= grave and key != (code, subject)

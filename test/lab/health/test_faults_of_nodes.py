@@ -97,7 +97,7 @@ def test_a_peer_that_somebody_has_added(net: Net) -> None:
     node = net.nodes["b"]
     node.agent.stop()
     node.start(allow=ANY)
-    wait_for(net.is_quiet, 120, "it to be over")
+    net.wait_quiet(120, "it to be over")
 
 
 def test_names_that_cannot_be_written(net: Net) -> None:

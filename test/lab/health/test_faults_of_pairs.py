@@ -72,7 +72,7 @@ def test_a_pair_that_must_not_be_relayed(net: Net) -> None:
 
 def test_a_pair_that_is_relayed_on_purpose(net: Net) -> None:
     """Nothing is wrong then."""
-    wait_for(net.is_quiet, 60, "nothing to be found before")
+    net.wait_quiet(60, "nothing to be found before")
     set_edge(net, "--path", "relay")
     net.site.wait_paths({("a", "b"): {"relay"}}, 30)
     until = time.monotonic() + 40
@@ -83,7 +83,7 @@ def test_a_pair_that_is_relayed_on_purpose(net: Net) -> None:
 
     wait_for(is_over, 60, "some time to pass")
     set_edge(net, "--path", "auto")
-    wait_for(net.is_quiet, 150, "the direct path")
+    net.wait_quiet(150, "the direct path")
 
 
 @contextlib.contextmanager

@@ -39,6 +39,9 @@ struct env_facts {
     const struct fabric_facts *fabric; /* of this machine; NULL: not known */
     unsigned nccl;                     /* minor of the NCCL 2 that the command uses; 0: not known */
     const char *nccl_log; /* the file that `weft run` reads NCCL's log from; NULL: it reads none */
+    const char *flight;   /* how the files of PyTorch's flight recorder begin that `weft run` reads;
+                             NULL: it reads none */
+    const char *flight_why; /* why it reads none; NULL: it does */
     const char *plan;     /* the file with the job's plan; NULL: it is given none */
     const char *nccl_why; /* why it reads none; NULL: it does */
     char *const *theirs;  /* the person's environment, "NAME=VALUE", ends with NULL; NULL: none */

@@ -97,12 +97,16 @@ static void check_list(
  * (), "i": [9]}, as Python writes it. */
 static void test_containers(void **state)
 {
-    struct pickle p = read_all(
-        BYTES("\x80\x02}q\x00(X\x01\x00\x00\x00" "aq\x01]q\x02(K\x01K\x02" "eX\x01\x00\x00\x00" "bq\x03K"
-              "\x03\x85q\x04X\x01\x00\x00\x00" "cq\x05K\x04K\x05\x86q\x06X\x01\x00\x00\x00" "dq\x07K"
-              "\x01K\x02K\x03\x87q\x08X\x01\x00\x00\x00" "eq\t(K\x01K\x02K\x03K\x04tq\nX\x01\x00\x00"
-              "\x00" "fq\x0b]q\x0cX\x01\x00\x00\x00" "gq\r}q\x0eX\x01\x00\x00\x00hq\x0f)X\x01\x00\x00"
-              "\x00iq\x10]q\x11K\t" "au."));
+    struct pickle p = read_all(BYTES(
+        "\x80\x02}q\x00(X\x01\x00\x00\x00" "aq\x01]q\x02(K\x01K\x02" "e"
+        "X\x01\x00\x00\x00" "bq\x03K\x03\x85q\x04"
+        "X\x01\x00\x00\x00" "cq\x05K\x04K\x05\x86q\x06"
+        "X\x01\x00\x00\x00" "dq\x07K\x01K\x02K\x03\x87q\x08"
+        "X\x01\x00\x00\x00" "eq\t(K\x01K\x02K\x03K\x04tq\n"
+        "X\x01\x00\x00\x00" "fq\x0b]q\x0c"
+        "X\x01\x00\x00\x00gq\r}q\x0e"
+        "X\x01\x00\x00\x00hq\x0f)"
+        "X\x01\x00\x00\x00iq\x10]q\x11K\t" "au."));
     const struct pickle_value *root = pickle_root(&p);
 
     check_list(&p, pickle_find(&p, root, "a"), 2, 3);
@@ -180,7 +184,8 @@ static void test_what_is_refused(void **state)
         {BYTES("\x80\x02X\xff\xff\xff\x7f" "a."), "is cut off"},
         {BYTES("\x80\x02\x8a\x09\x01\x02\x03\x04\x05\x06\x07\x08\x09."),
             "has an integer of 9 bytes, and 8 are read"},
-        {BYTES("\x80\x02" "cos\nsystem\n."), "has the instruction 0x63, which makes no plain value"},
+        {BYTES("\x80\x02" "cos\nsystem\n."),
+            "has the instruction 0x63, which makes no plain value"},
         {BYTES("\x80\x02)R."), "has the instruction 0x52, which makes no plain value"},
         {BYTES("."), "ends with 0 values"},
         {BYTES("K\x01K\x02."), "ends with 2 values"},

@@ -125,7 +125,8 @@ def test_a_rank_that_has_not_entered(ring: Ring) -> None:
     (ring.folder / "away-n2").touch()
     found = ring.wait_named("a rank that has not entered", "WEFT-RANK-007", "ring/n2")
     assert re.fullmatch(r"rank 1 of 3 on n2 has not entered all_reduce number \d+ of default_pg "
-                        r"\(65536 elements of Float\), in which 2 others wait", found["text"]), found
+                        r"\(65536 elements of Float\), in which 2 others wait",
+                        found["text"]), found
     assert found["severity"] == "critical"
     (ring.folder / "away-n2").unlink()
     ring.wait_mended("a rank that has not entered")

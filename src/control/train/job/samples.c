@@ -24,9 +24,9 @@
 /* A hub, or an agent, of a version that does not know the call is tried again after so long. */
 #define UNKNOWN_FOR (600 * NSEC_PER_SEC)
 
-/* Less is nothing: what is sent in a sample, bytes, and which part of the most that was sent in one;
- * and the job stands still when there was no more for so long, or so long after no rank has started
- * anything by NCCL's RAS, ms. */
+/* Less is nothing: what has moved in a sample, bytes, and which part of the most in one; and the job
+ * stands still when there was no more for so long, or when NCCL's RAS has said for so long that no
+ * rank starts anything, ms. */
 #define MOVED_MIN  16384
 #define MOVED_PART 200
 #define STILL_MIN  (5 * NSEC_PER_SEC)
@@ -326,13 +326,13 @@ static bool list_flows(struct samples *s, struct samples_flows *ret)
 
 void samples_note_moved(struct samples *s, const struct job_sample *sample, nsec_t now)
 {
-    uint64_t sent = 0;
+    uint64_t moved = 0;
 
     for (unsigned i = 0; i < sample->n_peers; i++)
-        sent += sample->peers[i].flow.sent;
-    if (sent > s->most_moved)
-        s->most_moved = sent;
-    if (sent >= MOVED_MIN && sent > s->most_moved / MOVED_PART) {
+        moved += sample->peers[i].flow.sent + sample->peers[i].flow.received;
+    if (moved > s->most_moved)
+        s->most_moved = moved;
+    if (moved >= MOVED_MIN && moved > s->most_moved / MOVED_PART) {
         s->moved_at = now;
         s->n_still = 0;
     } else {

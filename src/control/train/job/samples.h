@@ -7,9 +7,9 @@
  * (sock_diag(7)). Those that a process of the command has open are the job's, which /proc/PID/fd
  * says; it is read only when there is a connection that was not seen before. What they have moved
  * since the time before is added up for each address at the other end, and told to the hub by the
- * agent, with what its ranks say of themselves (script_reports.h), and what NCCL's RAS (ras_watch.h)
- * and PyTorch's flight recorder (flight_watch.h) say of them. A connection counts from the second
- * time on that it is seen.
+ * agent, with what its ranks say of themselves (script_reports.h), and what NCCL's RAS
+ * (ras_watch.h) and PyTorch's flight recorder (flight_watch.h) say of them. A connection counts from
+ * the second time on that it is seen.
  *
  * What cannot be seen from here is not told: the processes of a container, or of another user.
  *
@@ -87,7 +87,7 @@ struct samples {
     uint64_t n_nccl;                /* lines of it that the hub was told of */
     struct ras_watch ras;           /* owns; how its ranks are, as NCCL knows it */
     struct flight_watch flight;     /* where they are, as PyTorch's flight recorder knows it */
-    uint64_t most_moved;            /* bytes that were sent in a sample */
+    uint64_t most_moved;            /* bytes in a sample, both ways */
     nsec_t moved_at;                /* the last sample in which something moved; 0: none yet */
     unsigned n_still;               /* samples since then */
     struct netlink nl;              /* owns */

@@ -121,8 +121,8 @@ static void test_a_record_is_read(void **state)
 
 static void test_what_is_no_record_of_it(void **state)
 {
-    static const char *const names[] = {
-        "flight.", "flight.x", "flight.3x", "flight.-1", "flight.1000000", "other.3", "flight.3.txt"};
+    static const char *const names[] = {"flight.", "flight.x", "flight.3x", "flight.-1",
+        "flight.1000000", "other.3", "flight.3.txt"};
     struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

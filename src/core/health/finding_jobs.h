@@ -137,10 +137,10 @@
     X(RANK_DIFFERS, "WEFT-RANK-008", RANK, CRITICAL, \
         "is in another collective operation than the others", \
         "Nothing moves between the job's nodes, and by PyTorch's flight recorder a rank there " \
-        "waits in an operation of another kind, size or type than most ranks of its process group " \
-        "do under the same number: none of them can end.", \
-        "Compare what the ranks do there in the script: a branch that one of them takes alone, or " \
-        "a tensor of another size, such as of a last batch.", \
+        "waits in an operation of another kind, size or type than most ranks of its process " \
+        "group do under the same number: none of them can end.", \
+        "Compare what the ranks do there in the script: a branch that one of them takes alone, " \
+        "or a tensor of another size, such as of a last batch.", \
         "Have one rank of a job gather where the others reduce.") \
     X(RANK_BEHIND, "WEFT-RANK-007", RANK, CRITICAL, "has not entered what the others wait in", \
         "Nothing moves between the job's nodes, and by PyTorch's flight recorder a rank there " \

@@ -35,8 +35,8 @@ json_t *job_sample_encode(const struct job_sample *s)
     }
     return json_pack(
         "{s:s, s:s, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o, s:o*, s:o*, s:o*, s:o*}",
-        "run", s->run, "command", s->command, "milliseconds", (json_int_t)s->ms, "processes", "count",
-        (json_int_t)p->n, "stopped", (json_int_t)p->n_stopped, "stoppedMilliseconds",
+        "run", s->run, "command", s->command, "milliseconds", (json_int_t)s->ms, "processes",
+        "count", (json_int_t)p->n, "stopped", (json_int_t)p->n_stopped, "stoppedMilliseconds",
         (json_int_t)p->stopped_ms, "cpuThousandths", (json_int_t)p->cpu, "kernelThousandths",
         (json_int_t)p->kernel, "runningThousandths", (json_int_t)p->running, "waitingThousandths",
         (json_int_t)p->waiting, "peers", peers, "progress",

@@ -132,8 +132,8 @@ static void test_a_rank_that_has_not_entered(void **state)
     list = job_health_encode(w.health, "train", &w.findings, w.at);
     assert_int_equal(json_array_size(list), 1);
     json_decref(list);
-    /* It goes on, and then stands still because of something else, twice as long as before. What was
-     * written is of another time. */
+    /* It goes on, and then stands still because of something else, for twice as long: what was
+     * written is of before. */
     w.sent = 30000000;
     pass(1);
     check_nothing();

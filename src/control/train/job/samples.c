@@ -24,7 +24,7 @@
 /* A hub, or an agent, of a version that does not know the call is tried again after so long. */
 #define UNKNOWN_FOR (600 * NSEC_PER_SEC)
 
-/* Less is nothing: what has moved in a sample, bytes, and which part of the most in one; and the job
+/* Less is nothing: what has moved in a sample, bytes, and which part of the most in one. The job
  * stands still when there was no more for so long, or when NCCL's RAS has said for so long that no
  * rank starts anything, ms. */
 #define MOVED_MIN  16384

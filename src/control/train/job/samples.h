@@ -8,8 +8,8 @@
  * says; it is read only when there is a connection that was not seen before. What they have moved
  * since the time before is added up for each address at the other end, and told to the hub by the
  * agent, with what its ranks say of themselves (script_reports.h), and what NCCL's RAS
- * (ras_watch.h) and PyTorch's flight recorder (flight_watch.h) say of them. A connection counts from
- * the second time on that it is seen.
+ * (ras_watch.h) and PyTorch's flight recorder (flight_watch.h) say of them. A connection counts
+ * from the second time on that it is seen.
  *
  * What cannot be seen from here is not told: the processes of a container, or of another user.
  *

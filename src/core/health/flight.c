@@ -244,8 +244,7 @@ static struct flight_place make_place(
     place.key = add_to_key(add_to_key(0xcbf29ce484222325, g->name), ranks) & INT64_MAX;
     place.n_ranks = count_ranks(ranks);
     copy(place.group, sizeof(place.group),
-        g->description->len == 0 || is_text(g->description, "undefined") ? g->name
-                                                                         : g->description,
+        g->description->len == 0 || is_text(g->description, "undefined") ? g->name : g->description,
         0);
     if (g->waits_in == 0)
         return place;
@@ -255,8 +254,8 @@ static struct flight_place make_place(
     name = find_text(p, g->entry, "profiling_name");
     copy(place.operation, sizeof(place.operation), name,
         name && has(name, "nccl:") && memcmp(name->text, "nccl:", 5) == 0 ? 5 : 0);
-    copy(place.type, sizeof(place.type),
-        first_text(p, pickle_find(p, g->entry, "input_dtypes")), 0);
+    copy(
+        place.type, sizeof(place.type), first_text(p, pickle_find(p, g->entry, "input_dtypes")), 0);
     return place;
 }
 

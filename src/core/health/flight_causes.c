@@ -154,8 +154,7 @@ static void find_behind(struct search *s, const struct members *m)
     if (2 * behind > m->n)
         return;
     for (size_t i = 0; i < m->n; i++) {
-        struct flight_cause cause = {
-            .rank = m->items[i], .most = m->most, .n_waiting = m->n_most};
+        struct flight_cause cause = {.rank = m->items[i], .most = m->most, .n_waiting = m->n_most};
 
         if (m->items[i].place->entered >= m->number)
             continue;

@@ -651,9 +651,9 @@ static struct flight_heard *collect_places(
         for (unsigned k = 0; flight && k < flight->n; k++) {
             const struct flight_place *place = &flight->items[k];
             uint32_t waits = place->waits_in > 0 ? place->wait_ms + place->age_ms : 0;
-            struct flight_heard *more =
-                is_fresh(l, node, place) ? sorted_open(all, *ret_n, sizeof(*all), *ret_n, &cap)
-                                         : NULL;
+            struct flight_heard *more = is_fresh(l, node, place)
+                                            ? sorted_open(all, *ret_n, sizeof(*all), *ret_n, &cap)
+                                            : NULL;
 
             if (!more)
                 continue;
@@ -684,8 +684,8 @@ static void say_flight(struct look *l, const struct flight_cause *c)
     bool differs = c->fault == FLIGHT_DIFFERS;
     enum finding_code code = differs ? FINDING_RANK_DIFFERS : FINDING_RANK_BEHIND;
     const struct health_node *node = c->rank.who;
-    nsec_t since = nsec_max(l->h->moved_at,
-        l->now - ((nsec_t)c->most->wait_ms + c->most->age_ms) * NSEC_PER_MSEC);
+    nsec_t since = nsec_max(
+        l->h->moved_at, l->now - ((nsec_t)c->most->wait_ms + c->most->age_ms) * NSEC_PER_MSEC);
     char most[160];
     char own[160] = "";
     char of[24] = "";
@@ -774,8 +774,8 @@ static void say_missed(struct look *l, const struct health_node *from, const str
 static void find_missed(struct look *l)
 {
     const struct health_node *from = find_ras(l);
-    bool is_still = from && !awaits_flight(l) &&
-                    (l->usual > 0 ? is_stuck(l) : from->ras.still_ms >= STILL_MIN);
+    bool is_still =
+        from && !awaits_flight(l) && (l->usual > 0 ? is_stuck(l) : from->ras.still_ms >= STILL_MIN);
 
     for (unsigned i = 0; is_still && i < from->ras.n; i++)
         say_missed(l, from, &from->ras.items[i]);

@@ -264,8 +264,7 @@ static void push_text(struct machine *m)
     const uint8_t *text = reader_take(&m->r, len);
 
     if (text)
-        push(m,
-            (struct pickle_value){.kind = PICKLE_TEXT, .len = len, .text = (const char *)text});
+        push(m, (struct pickle_value){.kind = PICKLE_TEXT, .len = len, .text = (const char *)text});
 }
 
 /* Both Python and PyTorch count the memo up. */
@@ -320,8 +319,7 @@ static void carry_out(struct machine *m, uint8_t instruction)
         break;
     case OP_NEWTRUE:
     case OP_NEWFALSE:
-        push(m,
-            (struct pickle_value){.kind = PICKLE_BOOL, .integer = instruction == OP_NEWTRUE});
+        push(m, (struct pickle_value){.kind = PICKLE_BOOL, .integer = instruction == OP_NEWTRUE});
         break;
     case OP_BININT:
         push_int(m, (int32_t)read_le32(&m->r));
@@ -445,16 +443,16 @@ const struct pickle_value *pickle_next(const struct pickle *p, uint32_t *at)
 }
 
 const struct pickle_value *pickle_find(
-    const struct pickle *p, const struct pickle_value *dict, const char *key)
+    const struct pickle *p, const struct pickle_value *dict, const char *name)
 {
     uint32_t at = dict && dict->kind == PICKLE_DICT ? dict->first : 0;
 
     for (unsigned i = 0; i < PICKLE_KEYS_MAX && at != 0; i++) {
-        const struct pickle_value *name = pickle_next(p, &at);
+        const struct pickle_value *word = pickle_next(p, &at);
         const struct pickle_value *value = pickle_next(p, &at);
 
-        if (value && name->kind == PICKLE_TEXT && name->len == strlen(key) &&
-            memcmp(name->text, key, name->len) == 0)
+        if (value && word->kind == PICKLE_TEXT && word->len == strlen(name) &&
+            memcmp(name, word->text, word->len) == 0)
             return value;
     }
     return NULL;

@@ -83,10 +83,10 @@ void pickle_deinit(struct pickle *p);
 /** pickle_root() - what the whole pickle is; lends. */
 const struct pickle_value *pickle_root(const struct pickle *p);
 
-/** pickle_find() - the value of a text as a key; lends, NULL: there is none, or @dict is no
+/** pickle_find() - the value of the key @name; lends, NULL: there is none, or @dict is no
  * dictionary, or NULL. */
 const struct pickle_value *pickle_find(
-    const struct pickle *p, const struct pickle_value *dict, const char *key);
+    const struct pickle *p, const struct pickle_value *dict, const char *name);
 
 /** pickle_begin() - where the items of a list begin, for pickle_next(); @list may be NULL, or no
  * list, which has none. Of a dictionary these are each key and its value. */

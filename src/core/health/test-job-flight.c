@@ -93,8 +93,7 @@ static void write_record(unsigned i, uint64_t entered, uint64_t waits_in)
         .group = "default_pg"};
     (void)snprintf(f->items[0].operation, sizeof(f->items[0].operation), "%s",
         waits_in > 0 ? "all_reduce" : "");
-    (void)snprintf(
-        f->items[0].type, sizeof(f->items[0].type), "%s", waits_in > 0 ? "Float" : "");
+    (void)snprintf(f->items[0].type, sizeof(f->items[0].type), "%s", waits_in > 0 ? "Float" : "");
 }
 
 static void check_only(enum finding_code code, const char *subject, const char *text)

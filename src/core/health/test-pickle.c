@@ -97,16 +97,23 @@ static void check_list(
  * (), "i": [9]}, as Python writes it. */
 static void test_containers(void **state)
 {
-    struct pickle p = read_all(BYTES(
-        "\x80\x02}q\x00(X\x01\x00\x00\x00" "aq\x01]q\x02(K\x01K\x02" "e"
-        "X\x01\x00\x00\x00" "bq\x03K\x03\x85q\x04"
-        "X\x01\x00\x00\x00" "cq\x05K\x04K\x05\x86q\x06"
-        "X\x01\x00\x00\x00" "dq\x07K\x01K\x02K\x03\x87q\x08"
-        "X\x01\x00\x00\x00" "eq\t(K\x01K\x02K\x03K\x04tq\n"
-        "X\x01\x00\x00\x00" "fq\x0b]q\x0c"
-        "X\x01\x00\x00\x00gq\r}q\x0e"
-        "X\x01\x00\x00\x00hq\x0f)"
-        "X\x01\x00\x00\x00iq\x10]q\x11K\t" "au."));
+    struct pickle p = read_all(BYTES("\x80\x02}q\x00(X\x01\x00\x00\x00"
+                                     "aq\x01]q\x02(K\x01K\x02"
+                                     "e"
+                                     "X\x01\x00\x00\x00"
+                                     "bq\x03K\x03\x85q\x04"
+                                     "X\x01\x00\x00\x00"
+                                     "cq\x05K\x04K\x05\x86q\x06"
+                                     "X\x01\x00\x00\x00"
+                                     "dq\x07K\x01K\x02K\x03\x87q\x08"
+                                     "X\x01\x00\x00\x00"
+                                     "eq\t(K\x01K\x02K\x03K\x04tq\n"
+                                     "X\x01\x00\x00\x00"
+                                     "fq\x0b]q\x0c"
+                                     "X\x01\x00\x00\x00gq\r}q\x0e"
+                                     "X\x01\x00\x00\x00hq\x0f)"
+                                     "X\x01\x00\x00\x00iq\x10]q\x11K\t"
+                                     "au."));
     const struct pickle_value *root = pickle_root(&p);
 
     check_list(&p, pickle_find(&p, root, "a"), 2, 3);
@@ -125,7 +132,8 @@ static void test_containers(void **state)
     pickle_deinit(&p);
     pickle_deinit(&p);
     /* One pair. */
-    p = read_all(BYTES("\x80\x02}X\x01\x00\x00\x00" "aK\x07s."));
+    p = read_all(BYTES("\x80\x02}X\x01\x00\x00\x00"
+                       "aK\x07s."));
     assert_int_equal(pickle_find(&p, pickle_root(&p), "a")->integer, 7);
     pickle_deinit(&p);
 }
@@ -134,7 +142,8 @@ static void test_containers(void **state)
 static void test_what_is_remembered(void **state)
 {
     struct pickle p = read_all(BYTES("\x80\x02](K\x05q\x00K\x06r\x01\x00\x00\x00h\x00j\x01\x00\x00"
-                                     "\x00K\x01q\x00h\x00" "e."));
+                                     "\x00K\x01q\x00h\x00"
+                                     "e."));
     char *many = malloc(4096);
     size_t len = 0;
 
@@ -154,7 +163,10 @@ static void test_what_is_remembered(void **state)
             many[len++] = 0;
         }
     }
-    memcpy(many + len, "j\x2b\x01\x00\x00" "e.", 7);
+    memcpy(many + len,
+        "j\x2b\x01\x00\x00"
+        "e.",
+        7);
     p = read_all(many, len + 7);
     check_list(&p, pickle_root(&p), 301, 3 * 4950 + 99);
     pickle_deinit(&p);
@@ -164,7 +176,8 @@ static void test_what_is_remembered(void **state)
 /* It has an end, since each list has its own places. */
 static void test_a_list_in_itself(void **state)
 {
-    struct pickle p = read_all(BYTES("\x80\x02]q\x00h\x00" "a."));
+    struct pickle p = read_all(BYTES("\x80\x02]q\x00h\x00"
+                                     "a."));
 
     check_list(&p, pickle_root(&p), 1, 0);
     pickle_deinit(&p);
@@ -181,10 +194,13 @@ static void test_what_is_refused(void **state)
         {BYTES("\x80"), "is cut off"},
         {BYTES("\x80\x02"), "is cut off"},
         {BYTES("\x80\x04K\x01."), "is of protocol 4, and 2 is read"},
-        {BYTES("\x80\x02X\xff\xff\xff\x7f" "a."), "is cut off"},
+        {BYTES("\x80\x02X\xff\xff\xff\x7f"
+               "a."),
+            "is cut off"},
         {BYTES("\x80\x02\x8a\x09\x01\x02\x03\x04\x05\x06\x07\x08\x09."),
             "has an integer of 9 bytes, and 8 are read"},
-        {BYTES("\x80\x02" "cos\nsystem\n."),
+        {BYTES("\x80\x02"
+               "cos\nsystem\n."),
             "has the instruction 0x63, which makes no plain value"},
         {BYTES("\x80\x02)R."), "has the instruction 0x52, which makes no plain value"},
         {BYTES("."), "ends with 0 values"},
@@ -192,9 +208,15 @@ static void test_what_is_refused(void **state)
         {BYTES("(K\x01."), "ends with 1 values, and 1 containers that are not ended"},
         {BYTES("K\x01.K"), "has 1 bytes after its end"},
         {BYTES("a."), "adds to a container that is not there"},
-        {BYTES("K\x01" "a."), "adds to a container that is not there"},
-        {BYTES("K\x01K\x02" "a."), "adds to what is no container of that kind"},
-        {BYTES("}K\x02" "a."), "adds to what is no container of that kind"},
+        {BYTES("K\x01"
+               "a."),
+            "adds to a container that is not there"},
+        {BYTES("K\x01K\x02"
+               "a."),
+            "adds to what is no container of that kind"},
+        {BYTES("}K\x02"
+               "a."),
+            "adds to what is no container of that kind"},
         {BYTES("](K\x01K\x02u."), "adds to what is no container of that kind"},
         {BYTES("}(K\x01u."), "adds to what is no container of that kind"},
         {BYTES("](](e."), "ends with 2 values, and 1 containers"},

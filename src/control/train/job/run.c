@@ -470,9 +470,7 @@ static const char *why_not_flight(const struct run *run)
 {
     const char *why = why_not_nccl_log(run);
 
-    return why                              ? why
-           : run->rendezvous.id[0] != '\0' ? NULL
-                                            : "the job does not meet at the hub";
+    return why ? why : run->rendezvous.id[0] != '\0' ? NULL : "the job does not meet at the hub";
 }
 
 static void make_plan(struct run *run, const struct run_options *opt, const char *nnodes)

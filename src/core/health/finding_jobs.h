@@ -134,6 +134,19 @@
         "The job is slower than before, and of its nodes this one alone has work to do.", \
         "Look at what else runs on that machine, at its disk, and at how the data are divided.", \
         "Have one rank of a running job compute, or wait for a disk, while the others wait.") \
+    X(RANK_DIFFERS, "WEFT-RANK-008", RANK, CRITICAL, \
+        "is in another collective operation than the others", \
+        "Nothing moves between the job's nodes, and by PyTorch's flight recorder a rank there " \
+        "waits in an operation of another kind, size or type than most ranks of its process " \
+        "group do under the same number: none of them can end.", \
+        "Compare what the ranks do there in the script: a branch that one of them takes alone, " \
+        "or a tensor of another size, such as of a last batch.", \
+        "Have one rank of a job gather where the others reduce.") \
+    X(RANK_BEHIND, "WEFT-RANK-007", RANK, CRITICAL, "has not entered what the others wait in", \
+        "Nothing moves between the job's nodes, and by PyTorch's flight recorder a rank there " \
+        "has not entered the collective operation in which the others of its process group wait.", \
+        "See what its process does there: py-spy dump --pid PID.", \
+        "Have one rank of a running job leave out a collective operation, or wait before it.") \
     X(JOB_STUCK, "WEFT-JOB-001", JOB, CRITICAL, "is stuck", \
         "Nothing moves between its nodes for longer than it ever paused, none of them is gone or " \
         "stopped, and no line is slow.", \

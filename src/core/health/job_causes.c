@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "health/flight_causes.h"
 #include "health/job_health.h"
 #include "health/job_known.h"
 
@@ -48,8 +50,13 @@
  * said for so long that nothing is started, ms. */
 #define STILL_MIN 120000
 
-/* Where the RAS answers, it has said by then whom the others wait for. */
-#define RAS_AWAITED (25 * NSEC_PER_SEC)
+/* Where the RAS answers, or PyTorch's flight recorder is there, it has said by then whom the others
+ * wait for. */
+#define RAS_AWAITED    (25 * NSEC_PER_SEC)
+#define FLIGHT_AWAITED (25 * NSEC_PER_SEC)
+
+/* Where the job's connections are not seen, a record holds for so long, ms. */
+#define FLIGHT_HOLDS 90000
 
 #define SLOW_MAX  64
 #define NAMED_MAX 4
@@ -77,6 +84,15 @@ static void say(struct verdict *v, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(v->text, sizeof(v->text), fmt, args);
     va_end(args);
+}
+
+/* Is something of that kind said of the node already? One rank of it stands for all. */
+static bool is_said(const struct look *l, enum finding_code code, const struct health_node *node)
+{
+    for (unsigned i = 0; i < l->n; i++)
+        if (l->verdicts[i].code == code && l->verdicts[i].node == node)
+            return true;
+    return false;
 }
 
 /* "0.20 MB/s", "11 MB/s". Returns @buf. */
@@ -586,6 +602,127 @@ static bool is_stuck(const struct look *l)
            l->now - l->h->moved_at >= nsec_max(least, 2 * longest_pause(l));
 }
 
+/* ---- whom the others wait for, as PyTorch's flight recorder says ---------------------------- */
+
+/* Was it written since the job stands still? */
+static bool is_fresh(
+    const struct look *l, const struct health_node *node, const struct flight_place *place)
+{
+    if (l->usual == 0)
+        return place->age_ms < FLIGHT_HOLDS;
+    return node->heard_at - (nsec_t)place->age_ms * NSEC_PER_MSEC > l->h->moved_at;
+}
+
+static const struct flight_places *flight_of(const struct health_node *node)
+{
+    return job_known_is_there(node) && node->flight && node->flight->is_known ? node->flight : NULL;
+}
+
+/* Is there a recorder of which all records are of the time before the job stood still, and that
+ * will write soon? */
+static bool awaits_flight(const struct look *l)
+{
+    for (size_t i = 0; l->now - l->h->moved_at < FLIGHT_AWAITED && i < l->h->n; i++) {
+        const struct flight_places *flight = flight_of(l->h->nodes[i]);
+        unsigned k = 0;
+
+        while (flight && k < flight->n && !is_fresh(l, l->h->nodes[i], &flight->items[k]))
+            k++;
+        if (flight && k == flight->n)
+            return true;
+    }
+    return false;
+}
+
+/* All places that hold, of all nodes. @ret_longest: how long one of them has waited, ms. Return:
+ * @ret_n of them, released by the caller; NULL: none, or no memory. */
+static struct flight_heard *collect_places(
+    const struct look *l, size_t *ret_n, uint32_t *ret_longest)
+{
+    struct flight_heard *all = NULL;
+    size_t cap = 0;
+
+    *ret_n = 0;
+    *ret_longest = 0;
+    for (size_t i = 0; i < l->h->n; i++) {
+        const struct health_node *node = l->h->nodes[i];
+        const struct flight_places *flight = flight_of(node);
+
+        for (unsigned k = 0; flight && k < flight->n; k++) {
+            const struct flight_place *place = &flight->items[k];
+            uint32_t waits = place->waits_in > 0 ? place->wait_ms + place->age_ms : 0;
+            struct flight_heard *more = is_fresh(l, node, place)
+                                            ? sorted_open(all, *ret_n, sizeof(*all), *ret_n, &cap)
+                                            : NULL;
+
+            if (!more)
+                continue;
+            all = more;
+            all[(*ret_n)++] = (struct flight_heard){.place = place, .who = node};
+            *ret_longest = waits > *ret_longest ? waits : *ret_longest;
+        }
+    }
+    return all;
+}
+
+/* "all_reduce number 1812 of default_pg (262144 elements of Float)" */
+static const char *format_operation(const struct flight_place *p, char buf[static 160])
+{
+    char size[64] = "";
+
+    if (p->elements > 0)
+        (void)snprintf(size, sizeof(size), " (%llu elements%s%s)", (unsigned long long)p->elements,
+            p->type[0] != '\0' ? " of " : "", p->type);
+    (void)snprintf(buf, 160, "%s number %llu of %s%s",
+        p->operation[0] != '\0' ? p->operation : "an operation", (unsigned long long)p->waits_in,
+        p->group, size);
+    return buf;
+}
+
+static void say_flight(struct look *l, const struct flight_cause *c)
+{
+    bool differs = c->fault == FLIGHT_DIFFERS;
+    enum finding_code code = differs ? FINDING_RANK_DIFFERS : FINDING_RANK_BEHIND;
+    const struct health_node *node = c->rank.who;
+    nsec_t since = nsec_max(
+        l->h->moved_at, l->now - ((nsec_t)c->most->wait_ms + c->most->age_ms) * NSEC_PER_MSEC);
+    char most[160];
+    char own[160] = "";
+    char of[24] = "";
+    struct verdict *v = is_said(l, code, node) ? NULL : add(l, code, node, since);
+
+    if (c->rank.place->n_ranks > 0)
+        (void)snprintf(of, sizeof(of), " of %u", c->rank.place->n_ranks);
+    (void)format_operation(c->most, most);
+    if (differs)
+        say(v, "rank %u%s on %s waits in %s, and %u other%s in %s", c->rank.place->rank, of,
+            node->name, format_operation(c->rank.place, own), c->n_waiting,
+            c->n_waiting == 1 ? "" : "s", most);
+    else
+        say(v, "rank %u%s on %s has not entered %s, in which %u other%s wait%s%s%s",
+            c->rank.place->rank, of, node->name, most, c->n_waiting, c->n_waiting == 1 ? "" : "s",
+            c->n_waiting == 1 ? "s" : "", c->own ? ", and waits itself in " : "",
+            c->own ? format_operation(c->own, own) : "");
+}
+
+static void find_flight(struct look *l)
+{
+    struct flight_cause causes[JOB_CAUSES_MAX];
+    uint32_t longest;
+    size_t n;
+    struct flight_heard *all;
+
+    if (awaits_flight(l) || (l->usual > 0 && !is_stuck(l)))
+        return;
+    all = collect_places(l, &n, &longest);
+    if (l->usual > 0 || longest >= STILL_MIN) {
+        n = flight_causes_find(all, n, causes, JOB_CAUSES_MAX);
+        for (size_t i = 0; i < n; i++)
+            say_flight(l, &causes[i]);
+    }
+    free(all);
+}
+
 /* ---- whom the others wait for, as NCCL's RAS says ------------------------------------------- */
 
 /* What a node that is there has been told by it, for the longest time; NULL: nothing. Of all nodes
@@ -602,15 +739,6 @@ static const struct health_node *find_ras(const struct look *l)
             found = node;
     }
     return found;
-}
-
-/* Is something of that kind said of the node already? One rank of it stands for all. */
-static bool is_said(const struct look *l, enum finding_code code, const struct health_node *node)
-{
-    for (unsigned i = 0; i < l->n; i++)
-        if (l->verdicts[i].code == code && l->verdicts[i].node == node)
-            return true;
-    return false;
 }
 
 static void say_missed(struct look *l, const struct health_node *from, const struct ras_rank *rank)
@@ -646,7 +774,8 @@ static void say_missed(struct look *l, const struct health_node *from, const str
 static void find_missed(struct look *l)
 {
     const struct health_node *from = find_ras(l);
-    bool is_still = from && (l->usual > 0 ? is_stuck(l) : from->ras.still_ms >= STILL_MIN);
+    bool is_still =
+        from && !awaits_flight(l) && (l->usual > 0 ? is_stuck(l) : from->ras.still_ms >= STILL_MIN);
 
     for (unsigned i = 0; is_still && i < from->ras.n; i++)
         say_missed(l, from, &from->ras.items[i]);
@@ -675,7 +804,7 @@ static void find_stuck(struct look *l)
 {
     nsec_t longest = longest_pause(l);
 
-    if (!is_stuck(l) || awaits_ras(l))
+    if (!is_stuck(l) || awaits_ras(l) || awaits_flight(l))
         return;
     say(add(l, FINDING_JOB_STUCK, NULL, l->h->moved_at),
         "nothing moves between its %zu nodes%s; its longest pause was %lld s", l->n_there,
@@ -690,7 +819,7 @@ bool job_causes_find(struct look *l)
     /* In the order of causes. Those from the third on are of several nodes that exchange
      * something. */
     static void (*const finds[])(struct look *) = {find_stopped, find_nccl, find_slow_lines,
-        find_unread, find_straggler, find_missed, find_stuck};
+        find_unread, find_straggler, find_flight, find_missed, find_stuck};
     const size_t n_finds = sizeof(finds) / sizeof(*finds);
 
     survey(l);

@@ -46,6 +46,8 @@ static void begin_run(struct job_health *h, const char *run)
         h->nodes[i]->is_ended = false;
         h->nodes[i]->nccl = (struct nccl_faults){.kinds = {{.n = 0}}};
         h->nodes[i]->ras = (struct ras_ranks){.n = 0};
+        free(h->nodes[i]->flight);
+        h->nodes[i]->flight = NULL;
     }
     h->moved_at = 0;
     h->alone = NULL;
@@ -115,6 +117,15 @@ static void take_nccl(struct health_node *node, const struct nccl_faults *said, 
     node->nccl = *said;
 }
 
+/* Most jobs have no recorder, and it says much. */
+static void take_flight(struct health_node *node, const struct flight_places *said)
+{
+    if (said->is_known && !node->flight)
+        node->flight = malloc(sizeof(*said));
+    if (node->flight)
+        *node->flight = *said;
+}
+
 /* Of several commands of one node the first is looked at, as long as it is heard. */
 static bool is_of_other(const struct health_node *node, const struct job_sample *s, nsec_t now)
 {
@@ -141,6 +152,7 @@ void job_health_take(struct job_health *h, const char *name, const struct job_sa
     node->is_ended = false;
     node->heard_at = now;
     node->ras = s->ras;
+    take_flight(node, &s->flight);
     slot = node->n++ % JOB_KNOWN_KEPT;
     p = &node->last[slot];
     *p = (struct period){.ms = s->ms, .processes = s->processes, .progress = s->progress};
@@ -223,6 +235,7 @@ static void publish_all(const struct look *l, const struct job_health_out *out, 
     for (unsigned i = 0; i < l->n; i++)
         h->is_usual &= l->verdicts[i].code == FINDING_JOB_STUCK ||
                        l->verdicts[i].code == FINDING_NCCL_BEHIND ||
+                       l->verdicts[i].code == FINDING_RANK_BEHIND ||
                        l->verdicts[i].code == FINDING_RANK_SLOW;
 }
 
@@ -307,8 +320,9 @@ json_t *job_health_encode(
 {
     static const enum finding_code codes[] = {FINDING_RANK_GONE, FINDING_RANK_STOPPED,
         FINDING_NCCL_POLL, FINDING_NCCL_COMPLETION, FINDING_NCCL_UNREACHED, FINDING_NCCL_CLOSED,
-        FINDING_NCCL_TIMEOUT, FINDING_NCCL_BEHIND, FINDING_NCCL_SILENT, FINDING_RANK_LINE_SLOW,
-        FINDING_RANK_UNREAD, FINDING_RANK_KERNEL, FINDING_RANK_SLOW};
+        FINDING_NCCL_TIMEOUT, FINDING_NCCL_BEHIND, FINDING_NCCL_SILENT, FINDING_RANK_DIFFERS,
+        FINDING_RANK_BEHIND, FINDING_RANK_LINE_SLOW, FINDING_RANK_UNREAD, FINDING_RANK_KERNEL,
+        FINDING_RANK_SLOW};
     const struct finding *stuck =
         h && h->n_found > 0 ? findings_find(findings, FINDING_JOB_STUCK, job) : NULL;
     json_t *list = json_array();

@@ -7,7 +7,9 @@
  * is the one that is named; who waits because of it is not. In this order a part of the job is
  * gone, is stopped, has a fault in NCCL's log, sends over a line that is slow, does not read though
  * it has nothing else to do, or computes while the others wait; and if it is none of these while
- * nothing moves, the job is stuck.
+ * nothing moves, a rank waits in another collective operation than the others, or has not entered
+ * the one in which they wait, by PyTorch's flight recorder or else by NCCL's RAS. If these do not
+ * say so either, the job is stuck.
  *
  * A line is one direction between two nodes. TCP counts for how long something was on its way
  * there: bytes by that time are what the line carries when it is asked to, whatever the job does

@@ -15,6 +15,7 @@ void job_known_deinit(struct job_health *h)
 {
     for (size_t i = 0; i < h->n; i++) {
         free(h->nodes[i]->lines);
+        free(h->nodes[i]->flight);
         free(h->nodes[i]);
     }
     free(h->nodes);

@@ -47,6 +47,7 @@ struct health_node {
     struct nccl_faults nccl;            /* what NCCL's log has said there in this run ... */
     nsec_t nccl_at[NCCL_FAULT_N];       /* ... and when it was heard last of each kind */
     struct ras_ranks ras;               /* as its last sample has it */
+    struct flight_places *flight;       /* owns; likewise; NULL: no recorder is known there */
     struct rate_memory usual;           /* bytes/s that it sends, while it does */
     struct line *lines;                 /* owns; sorted by the other node's place in memory */
     size_t n_lines, cap_lines;          /* of them */

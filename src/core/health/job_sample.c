@@ -34,14 +34,15 @@ json_t *job_sample_encode(const struct job_sample *s)
                 (json_int_t)f->queued, "unreadBytes", (json_int_t)f->unread));
     }
     return json_pack(
-        "{s:s, s:s, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o, s:o*, s:o*, s:o*}", "run",
-        s->run, "command", s->command, "milliseconds", (json_int_t)s->ms, "processes", "count",
-        (json_int_t)p->n, "stopped", (json_int_t)p->n_stopped, "stoppedMilliseconds",
+        "{s:s, s:s, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o, s:o*, s:o*, s:o*, s:o*}",
+        "run", s->run, "command", s->command, "milliseconds", (json_int_t)s->ms, "processes",
+        "count", (json_int_t)p->n, "stopped", (json_int_t)p->n_stopped, "stoppedMilliseconds",
         (json_int_t)p->stopped_ms, "cpuThousandths", (json_int_t)p->cpu, "kernelThousandths",
         (json_int_t)p->kernel, "runningThousandths", (json_int_t)p->running, "waitingThousandths",
         (json_int_t)p->waiting, "peers", peers, "progress",
         s->progress.n_ranks > 0 ? encode_progress(&s->progress) : NULL, "nccl",
-        nccl_faults_encode(&s->nccl), "ras", ras_ranks_encode(&s->ras));
+        nccl_faults_encode(&s->nccl), "ras", ras_ranks_encode(&s->ras), "flight",
+        flight_places_encode(&s->flight));
 }
 
 static void decode_processes(struct job_processes *ret, const json_t *json, struct fields *all)
@@ -120,6 +121,7 @@ int job_sample_decode(struct job_sample *ret, const json_t *json, struct err *e)
         decode_progress(&s->progress, progress, s->ms, &f);
     nccl_faults_read(&s->nccl, &f, "nccl");
     ras_ranks_read(&s->ras, &f, "ras");
+    flight_places_read(&s->flight, &f, "flight");
     for (size_t i = 0; f.failed == 0 && i < json_array_size(peers); i++)
         decode_peer(&s->peers[s->n_peers++], json_array_get(peers, i), s->ms, &f);
     r = fields_give(&f, ret, s, sizeof(*s));

@@ -18,6 +18,7 @@
 #include "base/addr.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "health/flight.h"
 #include "health/nccl_faults.h"
 #include "health/ras_status.h"
 
@@ -81,8 +82,9 @@ struct job_sample {
     uint32_t ms;                              /* how long this time was, above 0 */
     struct job_processes processes;
     struct job_progress progress;
-    struct nccl_faults nccl; /* what NCCL's log has said since the command began */
-    struct ras_ranks ras;    /* what NCCL's RAS says, if it was asked there lately */
+    struct nccl_faults nccl;     /* what NCCL's log has said since the command began */
+    struct ras_ranks ras;        /* what NCCL's RAS says, if it was asked there lately */
+    struct flight_places flight; /* what PyTorch's flight recorder has written */
     struct job_sample_peer peers[JOB_SAMPLE_PEERS_MAX];
     unsigned n_peers;
 };

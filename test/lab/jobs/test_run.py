@@ -144,6 +144,31 @@ def test_the_log_of_nccl(site: Site) -> None:
     assert "NCCL_DEBUG_FILE" not in variables(done.out)
 
 
+def test_the_records_of_pytorch(site: Site) -> None:
+    """What PyTorch's flight recorder writes when the job fails stays, where only its user reads."""
+    words = ("run", "--nnodes", "2", "--job", "records", "sh", "-c",
+             "echo record > ${TORCH_NCCL_DEBUG_INFO_TEMP_FILE}0; env; exit $RC")
+    done = site.run(*words, RC="5")
+    got = variables(done.out)
+    begin = got["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"]
+    assert got["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"] == begin and begin.endswith("/flight.")
+    assert got["TORCH_NCCL_TRACE_BUFFER_SIZE"] == "2000"
+    assert got["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"
+    assert f"what PyTorch's flight recorder has written is in {begin}RANK" in done.err
+    folder = str(Path(begin).parent)
+    text = site.n1.run(["sh", "-c", f"stat -c %a {folder}; cat {begin}0; rm -r {folder}"]).out
+    assert text == "700\nrecord\n"
+    done = site.run(*words, RC="0")
+    assert "flight recorder" not in done.err
+    folder = str(Path(variables(done.out)["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"]).parent)
+    assert not Path(folder).exists()
+    # What the person has set stays.
+    done = site.run("run", "--nnodes", "2", "--job", "records", "env",
+                    TORCH_NCCL_TRACE_BUFFER_SIZE="0", TORCH_FR_DUMP_TEMP_FILE="/tmp/mine")
+    assert variables(done.out)["TORCH_NCCL_TRACE_BUFFER_SIZE"] == "0"
+    assert "TORCH_NCCL_DEBUG_INFO_TEMP_FILE" not in variables(done.out)
+
+
 LAUNCHER = """#!/bin/sh
 printf "%s\\n" "words: $(basename "$0") $*"
 env | sort

@@ -146,6 +146,9 @@ struct env_rule {
 #define NCCL_THREADS "2"
 #define NCCL_SOCKETS "8"
 
+/* Operations that PyTorch's flight recorder keeps of each rank: what its documents advise. */
+#define FLIGHT_ENTRIES "2000"
+
 /*
  * Versions as in struct env_facts. Torch 2.0 is the first whose torchrun takes --local-addr, and
  * whose torchrun works with its default options on Python 3.11.
@@ -282,6 +285,27 @@ static bool make_debug_file(const struct env_facts *f, char *value, char *note)
     char unused[ENV_VALUE_MAX];
 
     return make_debug(f, unused, note) && profile_say(value, "%s", f->nccl_log);
+}
+
+static bool make_flight_file(const struct env_facts *f, char *value, char *note)
+{
+    if (!f->flight)
+        return profile_unneeded(note, "%s", f->flight_why ? f->flight_why : "nobody reads it");
+    return profile_say(value, "%s", f->flight);
+}
+
+static bool make_flight_size(const struct env_facts *f, char *value, char *note)
+{
+    char unused[ENV_VALUE_MAX];
+
+    return make_flight_file(f, unused, note) && profile_say(value, FLIGHT_ENTRIES);
+}
+
+static bool make_flight_dump(const struct env_facts *f, char *value, char *note)
+{
+    char unused[ENV_VALUE_MAX];
+
+    return make_flight_file(f, unused, note) && profile_say(value, "1");
 }
 
 static bool make_plan_file(const struct env_facts *f, char *value, char *note)
@@ -510,12 +534,18 @@ static bool make_job(const struct env_facts *f, char *value, char *note)
 #define NCCL_DOCS  "NCCL user guide, Environment Variables"
 #define TORCH_ARGS "torch/distributed/argparse_util.py, class env; torchrun --help"
 #define TORCH_INIT "PyTorch docs, torch.distributed, Environment variable initialization"
+#define TORCH_FLIGHT                                                                               \
+    "PyTorch docs, PYTORCH ProcessGroupNCCL Environment Variables; "                               \
+    "torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp"
 #define OMPI_PORTS "ompi_info --param btl tcp --level 2; docs/DATAPLANE.md"
 #define OMPI_FAQ   "Open MPI FAQ, TCP; docs.open-mpi.org, 11.2.2 TCP"
 
 /* Whatever is no launcher may start one: `sh -c`, `env`, a train.sh. torchrun reads its variables
  * in there, and a script that knows nothing of torchrun does not. */
 #define BY_TORCHRUN (ENV_FOR(TORCHRUN) | ENV_FOR(PLAIN))
+
+/* Those whose processes run on this machine alone, so what they write is found here. */
+#define BY_PYTHON (ENV_FOR(PLAIN) | ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE))
 
 static const struct env_rule env_rules[] = {
     {"NCCL_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_exact_interface, hurts_exact_interface,
@@ -539,13 +569,13 @@ static const struct env_rule env_rules[] = {
         "For the same reason it would use one socket; several TCP flows fill a long line, and "
         "more than one core of the tunnel.",
         "NCCL src/transport/net_socket.cc; " NCCL_DOCS},
-    {"NCCL_DEBUG", ENV_FOR(PLAIN) | ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), true,
-        "NCCL_DEBUG_FILE", make_debug, NULL, "INFO, unless you have set either of the two",
+    {"NCCL_DEBUG", BY_PYTHON, true, "NCCL_DEBUG_FILE", make_debug, NULL,
+        "INFO, unless you have set either of the two",
         "So NCCL says which network it takes, and why not another one; weft run reads it.",
         NCCL_DOCS},
-    {"NCCL_DEBUG_FILE", ENV_FOR(PLAIN) | ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), true,
-        "NCCL_DEBUG", make_debug_file, NULL, "a file for each process, as above",
-        "It keeps that out of the job's own output.", NCCL_DOCS},
+    {"NCCL_DEBUG_FILE", BY_PYTHON, true, "NCCL_DEBUG", make_debug_file, NULL,
+        "a file for each process, as above", "It keeps that out of the job's own output.",
+        NCCL_DOCS},
     {"GLOO_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_interface, hurts_interface,
         "the interface",
         "Gloo otherwise binds to what the host name resolves to, often 127.0.1.1 or a private "
@@ -586,6 +616,21 @@ static const struct env_rule env_rules[] = {
         "torchrun otherwise keeps one store for all rounds, on the node that was rank 0 first: the "
         "job ends with that node, although others are left.",
         "torch/distributed/elastic/rendezvous/dynamic_rendezvous.py, next_rendezvous"},
+    {"TORCH_NCCL_TRACE_BUFFER_SIZE", BY_PYTHON, true, "TORCH_FR_BUFFER_SIZE", make_flight_size,
+        NULL, FLIGHT_ENTRIES ", where the job meets at the hub",
+        "PyTorch's flight recorder keeps so many of the last operations of each rank with NCCL; "
+        "weft run reads which one a rank has not entered.",
+        TORCH_FLIGHT},
+    {"TORCH_NCCL_DUMP_ON_TIMEOUT", BY_PYTHON, true, NULL, make_flight_dump, NULL, "1, likewise",
+        "The recorder writes when an operation times out, before torch ends.", TORCH_FLIGHT},
+    {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", BY_PYTHON, true, "TORCH_FR_DUMP_TEMP_FILE",
+        make_flight_file, NULL, "a file for each rank, likewise",
+        "Where the recorder writes; torch puts the rank at the end.", TORCH_FLIGHT},
+    {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", BY_PYTHON, true, NULL, make_flight_file, NULL,
+        "a pipe for each rank, likewise",
+        "weft run asks there when the job stands still, so nobody has to wait for the time-out; "
+        "torch puts the rank and .pipe at the end.",
+        TORCH_FLIGHT},
     {"PET_REDIRECTS", BY_TORCHRUN, true, NULL, make_streams, NULL,
         "9:1, for torch 1.x on Python 3.11 or later",
         "torchrun of torch 1.x fails there with its own default, 0; a map that names only local "

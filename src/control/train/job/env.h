@@ -39,13 +39,16 @@ struct env_facts {
     const struct fabric_facts *fabric; /* of this machine; NULL: not known */
     unsigned nccl;                     /* minor of the NCCL 2 that the command uses; 0: not known */
     const char *nccl_log; /* the file that `weft run` reads NCCL's log from; NULL: it reads none */
-    const char *plan;     /* the file with the job's plan; NULL: it is given none */
-    const char *nccl_why; /* why it reads none; NULL: it does */
-    char *const *theirs;  /* the person's environment, "NAME=VALUE", ends with NULL; NULL: none */
-    unsigned first_port;  /* of those that this machine's kernel chooses; 0: not known */
-    unsigned last_port;   /* the last of them */
-    unsigned torch;       /* major * 100 + minor: 113 is 1.13; 0: not known */
-    unsigned python;      /* likewise: 311 is 3.11; 0: not known */
+    const char *flight;   /* how the files of PyTorch's flight recorder begin that `weft run` reads;
+                             NULL: it reads none */
+    const char *flight_why; /* why it reads none; NULL: it does */
+    const char *plan;       /* the file with the job's plan; NULL: it is given none */
+    const char *nccl_why;   /* why it reads none; NULL: it does */
+    char *const *theirs;    /* the person's environment, "NAME=VALUE", ends with NULL; NULL: none */
+    unsigned first_port;    /* of those that this machine's kernel chooses; 0: not known */
+    unsigned last_port;     /* the last of them */
+    unsigned torch;         /* major * 100 + minor: 113 is 1.13; 0: not known */
+    unsigned python;        /* likewise: 311 is 3.11; 0: not known */
 };
 
 /** What the plan does with a variable. */

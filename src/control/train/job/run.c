@@ -27,6 +27,7 @@
 #include "net/netlink/rtnl.h"
 #include "os/file.h"
 #include "os/clock.h"
+#include "train/job/flight_watch.h"
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
 
@@ -464,17 +465,31 @@ static const char *why_not_nccl_log(const struct run *run)
     return "its processes are started on other machines, too";
 }
 
+/* The same of what PyTorch's flight recorder writes. */
+static const char *why_not_flight(const struct run *run)
+{
+    const char *why = why_not_nccl_log(run);
+
+    return why ? why : run->rendezvous.id[0] != '\0' ? NULL : "the job does not meet at the hub";
+}
+
 static void make_plan(struct run *run, const struct run_options *opt, const char *nnodes)
 {
     char nccl_log[ENV_VALUE_MAX] = "a file of its own";
+    char flight[ENV_VALUE_MAX] = "files of its own";
     const char *why = why_not_nccl_log(run);
+    const char *flight_why = why_not_flight(run);
+    /* The person's own environment may say what becomes of NCCL's log. */
+    bool has_log = !why && !getenv("NCCL_DEBUG") && !getenv("NCCL_DEBUG_FILE");
     struct err e = ERR_NULL;
 
-    /* The person's own environment may say what becomes of NCCL's log. */
-    if (!why && opt->starts && !getenv("NCCL_DEBUG") && !getenv("NCCL_DEBUG_FILE")) {
-        if (run_dir_name(run->dir, &e) < 0)
-            why = err_text(&e);
+    if (opt->starts && (has_log || !flight_why)) {
+        if (run_dir_name(run->dir, &e) < 0) {
+            why = why ? why : err_text(&e);
+            flight_why = flight_why ? flight_why : err_text(&e);
+        }
         (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->dir, NCCL_WATCH_FILE);
+        (void)snprintf(flight, sizeof(flight), "%s/%s", run->dir, FLIGHT_WATCH_FILE);
     }
     const struct env_facts facts = {
         .command = opt->words ? &run->command : NULL,
@@ -493,6 +508,8 @@ static void make_plan(struct run *run, const struct run_options *opt, const char
         .nccl = run->torch.nccl,
         .nccl_log = why ? NULL : nccl_log,
         .nccl_why = why,
+        .flight = flight_why ? NULL : flight,
+        .flight_why = flight_why,
         .plan = opt->plan     ? opt->plan
                 : opt->params ? "a file that is made before the start"
                               : NULL,

@@ -115,10 +115,12 @@ static struct nccl_watch *watch_nccl(const struct run *run)
     return w;
 }
 
-/* The logs stay when the job has failed by itself or NCCL took another network: somebody will want
- * them. */
-static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_failed)
+/* The logs stay when the job has failed by itself or NCCL took another network, and what PyTorch's
+ * flight recorder has written when the job has failed: somebody will want them. */
+static void end_logs(
+    const struct run *run, struct nccl_watch *w, struct samples *samples, bool has_failed)
 {
+    bool has_records = has_failed && samples && samples_has_records(samples);
     bool stays = false;
 
     if (w) {
@@ -132,7 +134,12 @@ static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_faile
     }
     if (stays)
         (void)fprintf(stderr, "weft run: NCCL's logs are in %s\n", run->dir);
-    else
+    if (has_records)
+        (void)fprintf(stderr,
+            "weft run: what PyTorch's flight recorder has written is in %s/" FLIGHT_WATCH_FILE
+            "RANK\n",
+            run->dir);
+    if (!stays && !has_records)
         run_dir_remove(run->dir);
 }
 
@@ -326,7 +333,8 @@ static int run_child(const struct run *run, char *const words[], char *const env
         report_nccl(run, w->nccl, ended_well);
     if (!ended_well)
         samples_end(&w->samples);
-    end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_signalled && !end.was_stopped);
+    end_logs(run, w->nccl, &w->samples,
+        r == 0 && end.status != 0 && !end.was_signalled && !end.was_stopped);
     if (r == 0) {
         *ret_status = end.status;
         r = assess(run, &end, w->is_lost, &i);
@@ -367,13 +375,13 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
     else
         r = run->dir[0] != '\0' ? run_make_dir(run, e) : 0;
     if (r < 0) {
-        end_nccl(run, w.nccl, false);
+        end_logs(run, w.nccl, NULL, false);
         return r;
     }
     if (run->rendezvous.id[0] == '\0' && run->dir[0] == '\0' && !w.nccl)
         return child_become(words, env.entries, e);
     if (lost_is_before(run)) {
-        end_nccl(run, w.nccl, false);
+        end_logs(run, w.nccl, NULL, false);
         return RUN_E_LOST;
     }
     met_begin(&w.met, run);

@@ -24,6 +24,14 @@
 /* A hub, or an agent, of a version that does not know the call is tried again after so long. */
 #define UNKNOWN_FOR (600 * NSEC_PER_SEC)
 
+/* Less is nothing: what has moved in a sample, bytes, and which part of the most in one. The job
+ * stands still when there was no more for so long, or when NCCL's RAS has said for so long that no
+ * rank starts anything, ms. */
+#define MOVED_MIN  16384
+#define MOVED_PART 200
+#define STILL_MIN  (5 * NSEC_PER_SEC)
+#define IDLE_MIN   60000
+
 /* Sockets of the command's processes that are looked at. */
 #define SOCKETS_MAX 16384
 
@@ -314,6 +322,35 @@ static bool list_flows(struct samples *s, struct samples_flows *ret)
     return true;
 }
 
+/* ---- does it stand still? -------------------------------------------------------------------- */
+
+void samples_note_moved(struct samples *s, const struct job_sample *sample, nsec_t now)
+{
+    uint64_t moved = 0;
+
+    for (unsigned i = 0; i < sample->n_peers; i++)
+        moved += sample->peers[i].flow.sent + sample->peers[i].flow.received;
+    if (moved > s->most_moved)
+        s->most_moved = moved;
+    if (moved >= MOVED_MIN && moved > s->most_moved / MOVED_PART) {
+        s->moved_at = now;
+        s->n_still = 0;
+    } else {
+        s->n_still++;
+    }
+}
+
+bool samples_is_still(const struct samples *s, nsec_t now)
+{
+    struct ras_ranks ras = {.n = 0};
+
+    if (s->moved_at > 0)
+        return s->n_still > 0 && now - s->moved_at >= STILL_MIN;
+    /* What goes over a fabric is not seen. */
+    ras_watch_add(&ras, &s->ras, now);
+    return ras.is_known && ras.still_ms >= IDLE_MIN;
+}
+
 /* ---- a sample ------------------------------------------------------------------------------- */
 
 /* Lines of NCCL's log that say that something is wrong. */
@@ -344,6 +381,7 @@ static bool send_sample(struct samples *s, nsec_t now)
         return true;
     }
     samples_add_flows(sample, &s->flows, &flows);
+    samples_note_moved(s, sample, now);
     free(s->flows.items);
     s->flows = flows;
     script_reports_add(sample, s->reports);
@@ -351,6 +389,7 @@ static bool send_sample(struct samples *s, nsec_t now)
     if (s->nccl)
         sample->nccl = *s->nccl;
     ras_watch_add(&sample->ras, &s->ras, now);
+    flight_watch_add(&sample->flight, &s->flight, s->moved_at, now);
     s->n_nccl = count_nccl(s);
     /* One that took longer, as when the machine slept, says nothing. */
     return sample->ms > JOB_SAMPLE_MS_MAX ||
@@ -378,9 +417,36 @@ void samples_look(struct samples *s)
     descendants_walk(getpid(), see_process, s);
     samples_looked(&s->processes, now);
     ras_watch_look(&s->ras, is_own_process, &s->processes, now);
+    flight_watch_look(&s->flight, samples_is_still(s, now), now);
     s->look_at = now + LOOK_EACH;
     if (now - s->begun_at >= (nsec_t)lost_each_ms(s->run) * NSEC_PER_MSEC && !send_sample(s, now))
         s->look_at = now + UNKNOWN_FOR;
+}
+
+/* The value that the command sees of a variable of the plan; NULL: it is not set. */
+static const char *value_of(const struct run *run, const char *name)
+{
+    const struct env_entry *entry = env_plan_find(&run->plan, name);
+
+    return entry && entry->verdict != ENV_VERDICT_UNNEEDED ? entry->value : getenv(name);
+}
+
+/* Of its two names for the file the new one goes first. */
+static void begin_flight(struct samples *s)
+{
+    const char *records = getenv("TORCH_FR_DUMP_TEMP_FILE");
+
+    flight_watch_begin(&s->flight,
+        records ? records : value_of(s->run, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"),
+        value_of(s->run, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"));
+}
+
+bool samples_has_records(struct samples *s)
+{
+    size_t len = strlen(s->run->dir);
+
+    return len > 0 && strncmp(s->flight.records, s->run->dir, len) == 0 &&
+           flight_watch_has_records(&s->flight);
 }
 
 void samples_begin(struct samples *s, const struct run *run, struct script_reports *reports)
@@ -392,6 +458,7 @@ void samples_begin(struct samples *s, const struct run *run, struct script_repor
         .ras = RAS_WATCH_NULL,
         .look_at = NSEC_NEVER,
         .begun_at = now};
+    begin_flight(s);
     if (run->rendezvous.id[0] == '\0')
         return;
     s->n_locals = train_node_locals(run->node.interface, s->locals, SAMPLES_LOCALS_MAX);

@@ -7,8 +7,9 @@
  * (sock_diag(7)). Those that a process of the command has open are the job's, which /proc/PID/fd
  * says; it is read only when there is a connection that was not seen before. What they have moved
  * since the time before is added up for each address at the other end, and told to the hub by the
- * agent, with what its ranks say of themselves (script_reports.h) and what NCCL's RAS says of them
- * (ras_watch.h). A connection counts from the second time on that it is seen.
+ * agent, with what its ranks say of themselves (script_reports.h), and what NCCL's RAS
+ * (ras_watch.h) and PyTorch's flight recorder (flight_watch.h) say of them. A connection counts
+ * from the second time on that it is seen.
  *
  * What cannot be seen from here is not told: the processes of a container, or of another user.
  *
@@ -24,6 +25,7 @@
 #include "base/clock.h"
 #include "net/netlink/netlink.h"
 #include "net/socket/tcp.h"
+#include "train/job/flight_watch.h"
 #include "train/job/ras_watch.h"
 
 struct job_sample;
@@ -84,6 +86,10 @@ struct samples {
     const struct nccl_faults *nccl; /* pins: what NCCL's log says; NULL: it is not read */
     uint64_t n_nccl;                /* lines of it that the hub was told of */
     struct ras_watch ras;           /* owns; how its ranks are, as NCCL knows it */
+    struct flight_watch flight;     /* where they are, as PyTorch's flight recorder knows it */
+    uint64_t most_moved;            /* bytes in a sample, both ways */
+    nsec_t moved_at;                /* the last sample in which something moved; 0: none yet */
+    unsigned n_still;               /* samples since then */
     struct netlink nl;              /* owns */
     struct ip_addr locals[SAMPLES_LOCALS_MAX];
     unsigned n_locals;
@@ -109,6 +115,10 @@ void samples_look(struct samples *s);
  * anything. Blocks while the agent is asked. */
 void samples_end(struct samples *s);
 
+/** samples_has_records() - has PyTorch's flight recorder written anything into the directory of the
+ * run? */
+bool samples_has_records(struct samples *s);
+
 /** samples_deinit() - idempotent. */
 void samples_deinit(struct samples *s);
 
@@ -124,6 +134,12 @@ void samples_see(struct samples_processes *p, int pid, const struct process_stat
 
 /** samples_looked() - all processes were seen. */
 void samples_looked(struct samples_processes *p, nsec_t now);
+
+/** samples_note_moved() - does the job move anything, by what that sample has? */
+void samples_note_moved(struct samples *s, const struct job_sample *sample, nsec_t now);
+
+/** samples_is_still() - has nothing moved for a while, though it had before? */
+bool samples_is_still(const struct samples *s, nsec_t now);
 
 /**
  * samples_add_processes() - say how they were since the last call, and begin anew

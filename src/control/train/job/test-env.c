@@ -318,6 +318,31 @@ static void test_texts(void **state)
     str_deinit(&out);
 }
 
+static void test_the_flight_recorder(void **state)
+{
+    const struct command c = {.kind = COMMAND_KIND_TORCHRUN};
+    static const char *const mine[] = {
+        "TORCH_FR_BUFFER_SIZE=0", "TORCH_FR_DUMP_TEMP_FILE=/tmp/mine.", NULL};
+    struct env_facts f = facts_of(&c);
+    struct env_plan plan;
+
+    f.flight = "/tmp/run/flight.";
+    plan = plan_of(&f, nothing);
+    check_set(&plan, "TORCH_NCCL_TRACE_BUFFER_SIZE", "2000");
+    check_set(&plan, "TORCH_NCCL_DUMP_ON_TIMEOUT", "1");
+    check_set(&plan, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/tmp/run/flight.");
+    check_set(&plan, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/tmp/run/flight.");
+    /* Its variables have newer names. */
+    plan = plan_of(&f, mine);
+    check_unneeded(&plan, "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE is set");
+    check_unneeded(&plan, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_FR_DUMP_TEMP_FILE is set");
+    f.flight = NULL;
+    f.flight_why = "the job does not meet at the hub";
+    plan = plan_of(&f, nothing);
+    check_unneeded(&plan, "TORCH_NCCL_TRACE_BUFFER_SIZE", "does not meet");
+    check_unneeded(&plan, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "does not meet");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -330,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_island_lan),
         cmocka_unit_test(test_theirs_stays),
         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_the_flight_recorder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,39 @@ static void test_many_processes(void **state)
     assert_int_equal(add_up(&p, NSEC_PER_SEC).n, 0);
 }
 
+/* ---- does it stand still? -------------------------------------------------------------------- */
+
+static void test_a_job_that_stands_still(void **state)
+{
+    static struct samples s;
+    static struct job_sample sample = {.ms = 3000, .n_peers = 2};
+
+    s = (struct samples)SAMPLES_NULL;
+    /* It has not moved yet. */
+    samples_note_moved(&s, &sample, 100 * NSEC_PER_SEC);
+    assert_false(samples_is_still(&s, 200 * NSEC_PER_SEC));
+    sample.peers[0].flow.sent = 6000000;
+    sample.peers[1].flow.sent = 2000000;
+    samples_note_moved(&s, &sample, 200 * NSEC_PER_SEC);
+    /* What a sample will say is not known before it is there. */
+    assert_false(samples_is_still(&s, 206 * NSEC_PER_SEC));
+    sample.peers[0].flow.sent = 20000;
+    sample.peers[1].flow.sent = 20000;
+    samples_note_moved(&s, &sample, 203 * NSEC_PER_SEC);
+    assert_false(samples_is_still(&s, 204 * NSEC_PER_SEC));
+    assert_true(samples_is_still(&s, 205 * NSEC_PER_SEC));
+    sample.peers[1].flow.sent = 20001;
+    samples_note_moved(&s, &sample, 206 * NSEC_PER_SEC);
+    assert_false(samples_is_still(&s, 212 * NSEC_PER_SEC));
+    /* Where nothing of it is seen, NCCL's RAS says it. */
+    s = (struct samples)SAMPLES_NULL;
+    s.ras.answered_at = 100 * NSEC_PER_SEC;
+    s.ras.said = (struct ras_ranks){.is_known = true, .still_ms = 59000};
+    assert_false(samples_is_still(&s, 101 * NSEC_PER_SEC));
+    s.ras.said.still_ms = 60000;
+    assert_true(samples_is_still(&s, 101 * NSEC_PER_SEC));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_who_computes),
         cmocka_unit_test(test_who_is_stopped),
         cmocka_unit_test(test_many_processes),
+        cmocka_unit_test(test_a_job_that_stands_still),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -511,11 +511,17 @@ static bool is_settling(int64_t settles_at, int64_t wall_s)
     return settles_at > wall_s && settles_at <= wall_s + HEALTH_SETTLES_S;
 }
 
+/* One that had never applied anything when it was looked at last may have done so since. */
+static bool is_node_settling(const struct model_node *node, int64_t wall_s)
+{
+    return is_settling(node->reported->settles_at, wall_s) ||
+           (node->reported->conditions & CONDITION_LATE);
+}
+
 static bool is_pair_settling(const struct health *h, const struct edge_pair *pair, int64_t wall_s)
 {
-    return is_settling(h->settles_at, wall_s) ||
-           is_settling(pair->nodes[0]->reported->settles_at, wall_s) ||
-           is_settling(pair->nodes[1]->reported->settles_at, wall_s);
+    return is_settling(h->settles_at, wall_s) || is_node_settling(pair->nodes[0], wall_s) ||
+           is_node_settling(pair->nodes[1], wall_s);
 }
 
 static bool has_to_wait(const struct health *h, const struct edge_pair *pair,

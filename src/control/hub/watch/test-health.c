@@ -413,6 +413,24 @@ static void test_what_is_old(void **state)
     expect_found("WEFT-PATH-002 a--b");
 }
 
+/* Nor what was said of a node that had never applied anything, before a pass has seen that it has.
+ */
+static void test_what_is_of_before_it_applied(void **state)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        say("a", "{'applied':{'revision':3}}");
+        say("b", "{'applied':{'revision':0}}");
+        say("c", "{'applied':{'revision':3}}");
+        say_probe("a", "b", "'tunnel':'silent'");
+        pass(10);
+    }
+    expect_found("WEFT-NODE-003 b");
+    say("b", "{'applied':{'revision':3},'edges':{'a':{'path':'lan'}}}");
+    expect_found("WEFT-NODE-003 b");
+    pass(2);
+    expect_found("");
+}
+
 /* A network that is gone takes what was found of it along. */
 static void test_it_is_forgotten(void **state)
 {
@@ -528,6 +546,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_unreached_one, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_pinned_key, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_old, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_is_of_before_it_applied, enter, leave),
         cmocka_unit_test_setup_teardown(test_it_is_forgotten, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_others_find, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_an_agent_finds, enter, leave),

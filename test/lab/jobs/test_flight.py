@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab
 from lab.support import flight
 from lab.support.agents import Site
-from lab.support.held_up import HeldUp
+from lab.support.held_up import HeldUp, in_lab
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -109,15 +108,8 @@ class Ring(HeldUp):
 
 @pytest.fixture(scope="module")
 def ring(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
-    with Lab.from_text(TOPOLOGY, capture=False) as lab:
-        site = Site(lab, weft, versions=(4,))
-        site.join(*NODES)
-        ring = Ring(site, weft, tmp_path_factory.mktemp("ring"))
-        for command in ring.commands.values():
-            command.wait_line("it runs", 60)
-        ring.wait_well(WELL_S)
+    with in_lab(Ring, weft, TOPOLOGY, NODES, tmp_path_factory.mktemp("ring"), WELL_S) as ring:
         yield ring
-        ring.end()
 
 
 def test_a_rank_that_has_not_entered(ring: Ring) -> None:

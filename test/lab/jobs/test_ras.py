@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab
 from lab.support.agents import Site
-from lab.support.held_up import HeldUp, descendants, words_of
+from lab.support.held_up import HeldUp, descendants, in_lab, words_of
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -128,15 +127,8 @@ class Ring(HeldUp):
 
 @pytest.fixture(scope="module")
 def ring(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ring]:
-    with Lab.from_text(TOPOLOGY, capture=False) as lab:
-        site = Site(lab, weft, versions=(4,))
-        site.join(*NODES)
-        ring = Ring(site, weft, tmp_path_factory.mktemp("ring"))
-        for command in ring.commands.values():
-            command.wait_line("it runs", 60)
-        ring.wait_well(WELL_S)
+    with in_lab(Ring, weft, TOPOLOGY, NODES, tmp_path_factory.mktemp("ring"), WELL_S) as ring:
         yield ring
-        ring.end()
 
 
 def test_a_rank_that_has_not_started(ring: Ring) -> None:

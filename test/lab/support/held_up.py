@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from .agents import Site
+from .network.laboratory import Lab
 from .network.process import Daemon
 from .waiting import wait_for
 
@@ -54,6 +57,25 @@ class HeldUp:
             command.interrupt()
         for command in self.commands.values():
             wait_for(lambda c=command: not c.running, 60, "the job to end")
+
+
+Job = TypeVar("Job", bound=HeldUp)
+
+
+@contextlib.contextmanager
+def in_lab(make: Callable[[Site, Path, Path], Job], weft: Path, topology: str,
+           nodes: Sequence[str], folder: Path, well_s: float) -> Iterator[Job]:
+    """The job that `make` begins on nodes that have joined, once it runs and for so long nothing
+    was named."""
+    with Lab.from_text(topology, capture=False) as lab:
+        site = Site(lab, weft, versions=(4,))
+        site.join(*nodes)
+        job = make(site, weft, folder)
+        for command in job.commands.values():
+            command.wait_line("it runs", 60)
+        job.wait_well(well_s)
+        yield job
+        job.end()
 
 
 def descendants(pid: int) -> list[int]:

@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 from lab import Host, Lab, wait_for
 from lab.support.agents import AgentNode, Site
@@ -59,7 +60,7 @@ class Net:
         # Who never speaks to another one has no path to it.
         for name, other in [] if probes else PAIRS:
             self.nodes[name].host.spawn(["ping", self.nodes[other].address()], name="ping")
-        self.wait_quiet(60, "nothing to be found")
+        wait_quiet(self, 60, "nothing to be found")
 
     def start_probe(self, name: str) -> None:
         self.probes[name] = self.nodes[name].host.spawn(
@@ -90,15 +91,26 @@ class Net:
                     said.append(f"the probe of {n} says of {x}--{y}: {part}")
         return said
 
-    def wait_quiet(self, deadline_s: float, what: str) -> None:
-        try:
-            wait_for(lambda: not self.unquiet(), deadline_s, what)
-        except ConditionError as none:
-            raise ConditionError(f"{none}; {'; '.join(self.unquiet())}") from None
+
+class Judged(Protocol):
+    """A network whose findings can be asked for."""
+
+    def findings(self) -> list[dict]:
+        """All that are found now."""
+
+    def unquiet(self) -> list[str]:
+        """What is not well, in words: nothing, if all is."""
+
+
+def wait_quiet(net: Judged, deadline_s: float, what: str) -> None:
+    try:
+        wait_for(lambda: not net.unquiet(), deadline_s, what)
+    except ConditionError as none:
+        raise ConditionError(f"{none}; {'; '.join(net.unquiet())}") from None
 
 
 @contextlib.contextmanager
-def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30,
+def fault(net: Judged, code: str, subject: str, within_s: float, over_s: float = 30,
           at: Callable[[], list[dict]] | None = None) -> Iterator[Callable[[], dict]]:
     """In the block the fault is injected, and the function waits until it is found; at its end it
     is mended. Then it is over, and nothing else as grave was found meanwhile: by the hub, or by
@@ -113,7 +125,7 @@ def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30
                 found = one
         return found
 
-    net.wait_quiet(60, "nothing to be found before")
+    wait_quiet(net, 60, "nothing to be found before")
     look()
     notes = set(seen)
     began = time.monotonic()
@@ -139,7 +151,7 @@ def fault(net: Net, code: str, subject: str, within_s: float, over_s: float = 30
     wait_for(lambda: not look(), over_s, f"{code} {subject} to be over")
     print(f"FIGURE {code} {subject} is over after {time.monotonic() - began:.1f} s "
           f"(to be below {over_s:g})")
-    net.wait_quiet(150, "nothing to be found after")
+    wait_quiet(net, 150, "nothing to be found after")
     grave = SEVERITIES.index(seen[code, subject])
     others = {key: severity for key, severity in seen.items()
               if SEVERITIES.index(severity) >= grave and key != (code, subject)

@@ -54,9 +54,11 @@ class Cluster(ThreeHubs):
         return json.loads(self.lab.host(node).run(
             [self.weft, "status", "--json"], quiet=True).out)["findings"]
 
-    def is_quiet(self) -> bool:
+    def unquiet(self) -> list[str]:
+        """What is found but notes, by the hub and by the nodes."""
         found = self.findings() + [one for node in NODES for one in self.findings_of(node)]
-        return not [one for one in found if one["severity"] != "note"]
+        return [f"{one['code']} {one['subject']}: {one['text']}" for one in found
+                if one["severity"] != "note"]
 
 
 @pytest.fixture(scope="module")

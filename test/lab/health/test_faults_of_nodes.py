@@ -15,7 +15,7 @@ import pytest
 from lab import Lab, wait_for
 from lab.support.agents import AgentNode
 
-from .net import ALLOWED, QUARTET, Net, drop, fault, join, part, undo
+from .net import ALLOWED, QUARTET, Net, drop, fault, join, part, undo, wait_quiet
 
 pytestmark = pytest.mark.namespaces
 
@@ -97,7 +97,7 @@ def test_a_peer_that_somebody_has_added(net: Net) -> None:
     node = net.nodes["b"]
     node.agent.stop()
     node.start(allow=ANY)
-    net.wait_quiet(120, "it to be over")
+    wait_quiet(net, 120, "it to be over")
 
 
 def test_names_that_cannot_be_written(net: Net) -> None:

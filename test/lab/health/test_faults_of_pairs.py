@@ -15,7 +15,7 @@ from lab import Daemon, Lab, wait_for
 from lab.support import PROGRAMS
 from lab.support.agents import AgentNode
 
-from .net import QUARTET, Net, drop, fault, join, part, undo
+from .net import QUARTET, Net, drop, fault, join, part, undo, wait_quiet
 
 pytestmark = pytest.mark.namespaces
 
@@ -72,7 +72,7 @@ def test_a_pair_that_must_not_be_relayed(net: Net) -> None:
 
 def test_a_pair_that_is_relayed_on_purpose(net: Net) -> None:
     """Nothing is wrong then."""
-    net.wait_quiet(60, "nothing to be found before")
+    wait_quiet(net, 60, "nothing to be found before")
     set_edge(net, "--path", "relay")
     net.site.wait_paths({("a", "b"): {"relay"}}, 30)
     until = time.monotonic() + 40
@@ -83,7 +83,7 @@ def test_a_pair_that_is_relayed_on_purpose(net: Net) -> None:
 
     wait_for(is_over, 60, "some time to pass")
     set_edge(net, "--path", "auto")
-    net.wait_quiet(150, "the direct path")
+    wait_quiet(net, 150, "the direct path")
 
 
 @contextlib.contextmanager

@@ -175,7 +175,8 @@ def test_metrics(site: Site, tmp_path: Path) -> None:
     network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
     network["spec"]["budgets"] = [{"bytesPerDay": 1}]  # It is spent, and that is found.
     site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
-    wait_for(lambda: "weft_finding{" in hub_metrics(site), 90, "the hub to look at the budget")
+    wait_for(lambda: "weft_budget_share{" in hub_metrics(site) and
+             "weft_finding{" in hub_metrics(site), 90, "the hub to look at the budget")
     text = hub_metrics(site) + metrics(host, "/run/weft/agent.sock") + host.run(
         ["cat", file], quiet=True).out
     probe.stop()

@@ -79,6 +79,10 @@ static const struct option options[] = {
     {"--edges-to", "URL", option_cluster, &arg.config.edges_to, NULL,
         "kubernetes: - the cluster to whose MeshEdges the agent writes its own parts itself, and "
         "not the hub"},
+    {"--trust-after", "DURATION", option_duration, &arg.config.trust_after, "10m",
+        "believe another key of a peer, which its key has not signed, once that one has been "
+        "silent for so long",
+        .min = NSEC_PER_SEC, .max = 7 * 86400 * NSEC_PER_SEC},
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
     {"--no-gpus", NULL, option_flag, &arg.no_gpus, NULL,

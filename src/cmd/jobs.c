@@ -86,6 +86,21 @@ static void print_drained(const json_t *job)
             "    DRAINED %s: %s\n", admin_field(one, NULL, "node"), admin_field(one, NULL, "why"));
 }
 
+/* Nodes whose ports of the job are for its members alone. */
+static void print_isolated(const json_t *job)
+{
+    const json_t *nodes = json_object_get(job, "isolated");
+    const json_t *name;
+    size_t i;
+
+    if (json_array_size(nodes) == 0)
+        return;
+    (void)printf("    ISOLATED on");
+    json_array_foreach(nodes, i, name)
+        (void)printf("%s %s", i > 0 ? "," : "", json_string_value(name));
+    (void)printf("\n");
+}
+
 /* Which step it has made, where its script says so. */
 static void print_step(const json_t *job)
 {
@@ -110,6 +125,7 @@ static void print_jobs(const json_t *body)
             number(job, "keys"), number(job, "bytes"), number(job, "limitHits"),
             which[0] ? which : "-");
         print_step(job);
+        print_isolated(job);
         print_held_up(job);
         print_drained(job);
         print_nccl(job);

@@ -74,8 +74,10 @@ static int option_what(const struct option *o, const char *text, struct err *e)
 
 static const struct option get_options[] = {
     {"KIND", NULL, option_what, &arg.kind, NULL,
-        "Network, Node or MeshEdge, as JSON; or, for people, findings: what is wrong now, and what "
-        "to do; edges: how they are; events: what has happened; nat: how long NATs remember, by "
+        "Network, Node, MeshEdge or Rule, as JSON; or, for people, findings: what is wrong now, "
+        "and "
+        "what to do; edges: how they are; events: what has happened; nat: how long NATs remember, "
+        "by "
         "provider",
         .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
@@ -485,7 +487,8 @@ int cmd_apply(int argc, char **argv)
 }
 
 static const struct option delete_options[] = {
-    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge", .is_required = true},
+    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node, MeshEdge or Rule",
+        .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL, "of the object", .is_required = true},
     {"--network", "NAME", option_name, &arg.network, NULL,
         "where it is (default \"default\"; a Network is in itself)"},

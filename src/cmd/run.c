@@ -474,6 +474,8 @@ static const struct option options[] = {
         "c10d (unless the command says another), etcd-v2, or none"},
     {"--inside-islands", NULL, option_flag, &arg.opt.inside_islands, NULL,
         "NCCL's groups stay inside islands, and only Gloo's cross them"},
+    {"--isolate", NULL, option_flag, &arg.opt.is_isolated, NULL,
+        "while the job runs, nobody but its nodes reaches the ports at which it listens"},
     {"--island-lan", NULL, option_flag, &arg.opt.island_lan, NULL,
         "inside this node's island use its private network, unencrypted"},
     {"--preflight", NULL, option_flag, &arg.before.preflight, NULL,

@@ -28,6 +28,8 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     page        the hub's page with 200 nodes in headless Chromium: bytes, first paint, updates
     reconcile   an agent's pass over 1,000 peers: the first, one without news, one with a change,
                 and what each of them writes
+    access      a network's rules: one that changes among 1,000 of a node, and a packet of a flow
+                that goes on, without rules, with one, and with 1,000
     scrape      an agent's answer to Prometheus with 1,000 peers, beside one of one peer and a node
                 exporter's: time and bytes
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
@@ -167,12 +169,19 @@ def part_scrape(_args) -> dict:
             f"{peers} peers, the most": {"weft": {"madeInMs": float(ms), "KiB": int(size) / 1024}}}
 
 
+def part_access(_args) -> dict:
+    said = json.loads(subprocess.run([BUILT / "bench-access", "1000", "1000", "20", "50000"],
+                                     capture_output=True, text=True, check=True).stdout)
+    return {"1,000 rules": {"weft": said}}
+
+
 PARTS = {"pair": part_pair, "before": part_before, "peers": part_peers,
          "handshakes": part_handshakes,
          "paths": part_paths, "qos": part_qos, "plan": part_plan,
          "hierarchical": part_hierarchical, "relay": part_relay,
          "ciphers": part_ciphers, "store": part_store, "scale": part_scale,
          "preflight": part_preflight, "page": part_page, "reconcile": part_reconcile,
+         "access": part_access,
          "scrape": part_scrape, "neighbour": part_neighbour}
 # What there is to measure without a program to compare with.
 USUAL = [name for name in PARTS if name != "before" or BEFORE in PROGRAMS]

@@ -32,7 +32,6 @@
 #include "os/hosts_file.h"
 
 #define MEASURE_TIME (4 * NSEC_PER_MSEC) /* for each cipher */
-#define NAMES_DELAY  (NSEC_PER_SEC / 5)  /* from a change of the snapshot to the hosts file */
 #define END_POLL     (10 * NSEC_PER_MSEC)
 
 #define RESOLV_CONF "/etc/resolv.conf"
@@ -106,15 +105,6 @@ static void on_removed(struct agent *a, const char *reason)
     agent_core_finish(a, AGENT_END_REMOVED);
 }
 
-static void on_snapshot_change(struct agent *a, bool is_status, nsec_t now)
-{
-    pass_plan_request(&a->pass, now + AGENT_CORE_SOON);
-    snapshot_cache_on_change(&a->cache, is_status, now);
-    node_names_request(&a->names, now + NAMES_DELAY);
-    path_driver_set_snapshot(a->paths, &a->snapshot, now);
-    a->poll.has_changes = true;
-}
-
 /* Has that hub forgotten what it relayed, since it was started anew? What a hub said of its run
  * before this agent's start is known where there is only one. */
 static bool is_hub_new(const struct agent *a, const struct agent_hub *hub, uint64_t before)
@@ -151,6 +141,15 @@ static bool is_status_alone(const struct watch_event *ev, const struct snapshot 
            held->meta.resource_version == ev->object.node.meta.resource_version;
 }
 
+static void filter_event(struct agent *a, struct watch_event *ev, nsec_t now)
+{
+    struct node_trust_facts facts = agent_core_trust_facts(a, now);
+
+    node_trust_filter(&a->trust, ev, &facts);
+    if (a->trust.memory.n_offered > 0)
+        poll_plan_request(&a->poll, now + NSEC_PER_SEC);
+}
+
 static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e)
 {
     struct agent_hub *hub = ctx;
@@ -175,6 +174,9 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
         return r;
     }
     hub->refused = (struct err)ERR_NULL;
+    /* Where the cluster says who is in the network, that is what has to be believed. */
+    if (!a->cluster)
+        filter_event(a, ev, now);
     boot = a->snapshot.boot;
     is_status = a->cluster || is_status_alone(ev, &a->snapshot);
     /* Where the cluster says who is in the network, hubs only say how nodes are reached. */
@@ -193,7 +195,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     }
     a->knows_members |= kind == WATCH_EVENT_SNAPSHOT && !a->cluster;
     if (has_changed && (kind != WATCH_EVENT_HEARTBEAT || is_other_run) && kind != WATCH_EVENT_NONE)
-        on_snapshot_change(a, is_status, now);
+        agent_core_on_snapshot(a, is_status, now);
     /* Of a node that has just joined, somebody may wait for the names of the others. */
     if (kind == WATCH_EVENT_SNAPSHOT)
         node_names_request(&a->names, now + AGENT_CORE_SOON);
@@ -226,6 +228,8 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
     }
     r = snapshot_cache_check_event(&a->state, ev, &e);
     is_status = is_status_alone(ev, &a->snapshot);
+    if (r == 0)
+        filter_event(a, ev, now);
     if (r == 0) {
         cluster_merge_cluster(
             &a->snapshot, &a->hub_said, ev, kept, hub_link_is_heard(a->hubs.serving->link));
@@ -233,7 +237,7 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
     }
     if (r == 0) {
         a->knows_members = true;
-        on_snapshot_change(a, is_status, now);
+        agent_core_on_snapshot(a, is_status, now);
     } else {
         log_warning("the cluster's resources do not fit: %s", err_text(&e));
     }
@@ -399,6 +403,7 @@ static void init_handles(struct life *l)
         .helper = a->config->hosts,
         .lookup = name_lookup,
         .born = &a->state.snapshot};
+    struct node_trust_facts trust;
 
     (void)uv_loop_init(&a->loop);
     (void)uv_timer_init(&a->loop, &l->timer);
@@ -412,6 +417,8 @@ static void init_handles(struct life *l)
     }
     a->begun_at = a->clock();
     node_copy_init(&a->copy, &a->state);
+    trust = agent_core_trust_facts(a, a->begun_at);
+    node_trust_open(&a->trust, a->config->state_dir, &a->snapshot, a->config->trust_after, &trust);
     node_clock_init(&a->time, a->config->state_dir);
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, agent_on_keepalive, a);
@@ -548,6 +555,7 @@ static int start(struct life *l, struct err *e)
 static void stop(struct life *l)
 {
     struct agent *a = &l->agent;
+    struct node_trust_facts trust;
 
     if (a->is_ending && a->end <= AGENT_END_DOWN && a->cache.due_at != NSEC_NEVER)
         snapshot_cache_save(&a->cache, &a->snapshot, clock_now());
@@ -561,6 +569,8 @@ static void stop(struct life *l)
     a->fabric = node_fabric_free(a->fabric);
     a->watch = node_watch_free(a->watch);
     a->gpus = node_gpus_free(a->gpus);
+    trust = agent_core_trust_facts(a, clock_now());
+    node_trust_close(&a->trust, a->is_ending && a->end <= AGENT_END_DOWN, &trust);
     keepalive_probe_stop(&a->keepalive.probe);
     node_meter_close(&a->meter, a->is_ending && a->end <= AGENT_END_DOWN, clock_now());
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
@@ -575,6 +585,7 @@ static void stop(struct life *l)
     closep(&l->link.fd);
     reconcile_deinit(&a->reconcile);
     class_marks_forget(&a->marks);
+    access_rules_deinit(&a->access);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
     findings_deinit(&a->findings);

@@ -31,6 +31,8 @@ struct agent_config {
                              says who is in the network; NULL: the hub does */
     const char *edges_to; /* likewise: where this node's parts of edges are written; NULL: the hub
                              writes them, where it shows them */
+    nsec_t trust_after;   /* how long a peer's key has to be silent before another is believed; 0:
+                             as usual */
     bool no_measure;      /* offer no measuring service */
     bool asks_gpus;       /* ask NVIDIA's driver how the GPUs are; this program knows "gpus" */
     struct metrics_place metrics; /* where Prometheus asks; nowhere: only at the socket */

@@ -48,6 +48,7 @@ static void get_metrics(void *ctx, const struct request *rq, struct response *rs
     node_metrics_add_peers(&m, &facts);
     node_metrics_add_gpus(&m, node_gpus_seen(a->gpus), facts.wall / NSEC_PER_SEC);
     observe_add_metrics(&a->seen, &a->snapshot, &m);
+    access_counts_add_metrics(&a->access.counts, &m);
     response_text(rs, 200, metrics_take(&m), "text/plain; version=0.0.4");
 }
 
@@ -147,6 +148,35 @@ static void post_engine(void *ctx, const struct request *rq, struct response *rs
                 engine_kind_names[a->reconcile.engine->ops->kind], "renewed", (int)(r == 0)));
 }
 
+/* ---- who the peers are ------------------------------------------------------------------------
+ */
+
+static void get_trust(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct node_trust_facts facts;
+
+    agent_core_poll(a);
+    facts = agent_core_trust_facts(a, a->clock());
+    response_json(rs, 200, node_trust_encode(&a->trust, &facts));
+}
+
+static void post_trust(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    nsec_t now = a->clock();
+    struct node_trust_facts facts = agent_core_trust_facts(a, now);
+    struct err e = ERR_NULL;
+
+    if (node_trust_take(&a->trust, rq->params[0], &a->snapshot, &facts, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    agent_core_on_snapshot(a, false, now);
+    poll_plan_request(&a->poll, now);
+    response_json(rs, 200, node_trust_encode(&a->trust, &facts));
+}
+
 /* ---- jobs: the hub answers ------------------------------------------------------------------ */
 
 static void get_jobs(void *ctx, const struct request *rq, struct response *rs)
@@ -206,6 +236,34 @@ static void put_samples(void *ctx, const struct request *rq, struct response *rs
     struct agent *a = ctx;
 
     job_calls_begin(&a->jobs, "PUT", rq->params[0], "samples", rq->body, rs);
+}
+
+/* Where the job listens here. It is enforced at once, if the hub has said that the job is isolated:
+ * then "enforced" is true. */
+static void put_ports(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct job_ports_word word = JOB_PORTS_WORD_NULL;
+    struct err e = ERR_NULL;
+    int r = parse_name(rq->params[0], "job", &e);
+    bool is_here;
+
+    if (r == 0)
+        r = job_ports_word_decode(&word, rq->body, &e);
+    if (r != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    if (!job_ports_set(&a->access.jobs, rq->params[0], &word, rq->now)) {
+        response_refuse(rs, 507, "%d jobs say already where they listen here", JOB_PORTS_JOBS_MAX);
+        return;
+    }
+    is_here = job_ports_is_here(&a->snapshot, rq->params[0]);
+    if (is_here)
+        access_rules_apply(&a->access, a->state.interface, &a->snapshot, rq->now);
+    response_json(rs, 200,
+        json_pack("{s:b, s:s*}", "enforced", (int)(is_here && a->access.fault.code == 0), "why",
+            a->access.fault.code != 0 ? err_text(&a->access.fault) : NULL));
 }
 
 static void delete_job(void *ctx, const struct request *rq, struct response *rs)
@@ -277,6 +335,9 @@ static const struct route routes[] = {
         ROLE_VIEWER},
     {"GET", "/v1/paths/{name}", API_ACCESS_ADMIN, get_paths, "all that was tried to reach a peer",
         ROLE_VIEWER},
+    {"GET", "/v1/trust", API_ACCESS_ADMIN, get_trust,
+        "who the node's peers are since it first saw them, and what is not believed of them",
+        ROLE_VIEWER},
     {"GET", "/v1/jobs", API_ACCESS_ADMIN, get_jobs,
         "the jobs of the network, as the hub knows them", ROLE_VIEWER},
     {"GET", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, get_job, "where a job meets",
@@ -291,6 +352,8 @@ static const struct route routes[] = {
     {"PUT", "/v1/jobs/{job}/samples", API_ACCESS_ADMIN, put_samples,
         "what a command of a job has moved in some seconds, and how its processes are",
         ROLE_OPERATOR},
+    {"PUT", "/v1/jobs/{job}/ports", API_ACCESS_ADMIN, put_ports,
+        "where a job that is isolated listens here, and where others do", ROLE_OPERATOR},
     {"DELETE", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, delete_job, "a job's run is over",
         ROLE_OPERATOR},
     {"POST", "/v1/measure/proofs", API_ACCESS_ADMIN, post_proofs,
@@ -301,6 +364,8 @@ static const struct route routes[] = {
     {"PUT", "/v1/drain", API_ACCESS_ADMIN, put_drain,
         "how this node's health check is; it asks to be drained, or to be given work again",
         ROLE_ADMIN},
+    {"POST", "/v1/trust/{name}", API_ACCESS_ADMIN, post_trust,
+        "believe what the hub says of a peer", ROLE_ADMIN},
     {"POST", "/v1/engine", API_ACCESS_ADMIN, post_engine, "begin the data plane's process anew",
         ROLE_ADMIN},
     {"POST", "/v1/down", API_ACCESS_ADMIN, post_down, "take the interface down, and end",

@@ -19,6 +19,13 @@
 #include "net/tun/offload.h"
 #include "os/clock.h"
 
+/* A handshake that nobody answers is repeated each 5 s by itself (whitepaper 6.4); with a live
+ * session its answer is what says that the key is there. */
+#define ASK_EACH (5 * NSEC_PER_SEC)
+
+/* From a change of the snapshot to the hosts file. */
+#define NAMES_DELAY (NSEC_PER_SEC / 5)
+
 /* ---- the hubs ------------------------------------------------------------------------------- */
 
 static bool has_route(void *ctx, const struct ip_addr *to)
@@ -117,6 +124,19 @@ static void renew_handshakes(struct agent *a)
         if (observation_has_session(ob, a->clock()))
             begin_handshake(a, &ob->key, x25519_public_format(&ob->key, key));
     }
+}
+
+/* With peers whose key the hub says is another one: does it still answer? */
+static void ask_held_keys(struct agent *a, nsec_t now)
+{
+    const struct first_sight_peer *peer;
+    size_t i = 0;
+
+    if (now < a->asked_at + ASK_EACH)
+        return;
+    a->asked_at = now;
+    while ((peer = node_trust_next(&a->trust, &i)))
+        begin_handshake(a, &peer->held.key, peer->name);
 }
 
 /* ---- passes --------------------------------------------------------------------------------- */
@@ -264,6 +284,7 @@ static void apply_rules(struct agent *a, nsec_t now)
     forward_rules_apply(&a->rules, a->state.interface, routes,
         routes->n > 0 || a->state.routes.n > 0, !a->state.keeps_sources, now);
     class_marks_apply(&a->marks, a->state.interface, &a->snapshot, &a->reconcile.applied, now);
+    access_rules_apply(&a->access, a->state.interface, &a->snapshot, now);
 }
 
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
@@ -501,8 +522,11 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
 
     /* One hub is told what this node moves: of several copies none is more than the others. */
     own.meter = is_serving ? &a->meter.meter : NULL;
+    own.access = is_serving ? &a->access.counts : NULL;
     if (is_serving && node_meter_is_due(&a->meter, facts->now))
         hub->report.edges_changed = true;
+    if (is_serving)
+        node_report_on_refused(&hub->report, &a->access.counts);
     node_report_on_findings(&hub->report, facts);
     if (!node_report_is_due(&hub->report, facts->now) ||
         !hub_set_takes_report(&a->hubs, hub, facts->now) || hub_link_is_reporting(hub->link))
@@ -595,6 +619,29 @@ static void poll_daily(struct agent *a, nsec_t now)
     node_daily_poll(&a->daily, &facts, a->config->socket_path);
 }
 
+void agent_core_on_snapshot(struct agent *a, bool is_status, nsec_t now)
+{
+    pass_plan_request(&a->pass, now + AGENT_CORE_SOON);
+    snapshot_cache_on_change(&a->cache, is_status, now);
+    node_names_request(&a->names, now + NAMES_DELAY);
+    path_driver_set_snapshot(a->paths, &a->snapshot, now);
+    a->poll.has_changes = true;
+}
+
+struct node_trust_facts agent_core_trust_facts(const struct agent *a, nsec_t now)
+{
+    return (struct node_trust_facts){.seen = &a->seen, .now = now, .wall = a->wall_clock()};
+}
+
+static void poll_trust(struct agent *a, nsec_t now)
+{
+    struct node_trust_facts facts = agent_core_trust_facts(a, now);
+
+    ask_held_keys(a, now);
+    if (node_trust_look(&a->trust, &a->snapshot, &facts))
+        agent_core_on_snapshot(a, false, now);
+}
+
 void agent_core_poll(struct agent *a)
 {
     nsec_t now = a->clock();
@@ -605,6 +652,7 @@ void agent_core_poll(struct agent *a)
 
     poll_plan_begin(&a->poll, count_packets(a), now);
     is_seen = observe_engine(a, now);
+    poll_trust(a, now);
     ob = observe_find(&a->seen, &a->hubs.serving->key);
     facts = see_hubs(a, now);
     hub_set_poll(&a->hubs, &facts, &actions);
@@ -621,6 +669,7 @@ void agent_core_poll(struct agent *a)
     node_jobs_poll(&a->running, now);
     node_measure_tell_jobs(&a->measure, node_jobs_started(&a->running));
     poll_daily(a, now);
+    access_rules_count(&a->access, a->state.interface, &a->snapshot, now);
     /* What a job has moved is reported as soon as it has ended. */
     if (a->running.has_ended) {
         a->running.has_ended = false;
@@ -639,7 +688,7 @@ static bool can_skip_poll(struct agent *a, nsec_t now)
     /* What it relays does not go through the interface. */
     if (poll_plan_is_stale(&a->poll, now) || a->running.n > 0 || a->seen.has_line ||
         hub_set_has_changes(&a->hubs, now) || !hub_set_is_settled(&a->hubs, now) ||
-        path_driver_awaits_handshake(a->paths))
+        path_driver_awaits_handshake(a->paths) || a->trust.memory.n_offered > 0)
         return false;
     return poll_plan_is_idle(&a->poll, count_packets(a));
 }
@@ -721,6 +770,8 @@ int agent_core_renew_engine(struct agent *a, struct err *e)
     /* The new interface may be another one: its rules have to be there from the first packet on. */
     forward_rules_forget(&a->rules);
     class_marks_forget(&a->marks);
+    access_rules_forget(&a->access);
+    access_rules_apply(&a->access, a->state.interface, &a->snapshot, a->clock());
     agent_core_pass(a);
     if (!a->reconcile.engine) {
         if (a->pass.fault.code >= 0)

@@ -28,6 +28,7 @@
 #include "agent/node_measure.h"
 #include "agent/node_metrics.h"
 #include "agent/node_names.h"
+#include "agent/node_trust.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/filter_rules.h"
 #include "agent/reconcile/observe.h"
@@ -42,6 +43,7 @@
 #include "mesh/snapshot/snapshot.h"
 #include "net/tun/offload.h"
 #include "os/log.h"
+#include "rules/access_rules.h"
 
 struct cluster_writer;
 struct server;
@@ -65,12 +67,14 @@ struct agent {
 
     /* The parts. Each is written by its own functions alone. */
     struct snapshot_cache cache;
+    struct node_trust trust; /* who the peers are, as they were first seen */
     struct pass_plan pass;
     struct pass_metrics pass_metrics;
     struct poll_plan poll;
     struct reconcile reconcile;
     struct forward_rules rules;
     struct class_marks marks;
+    struct access_rules access;
     struct hub_set hubs;
     struct cluster_watch *cluster;      /* owns; NULL: hubs say who is in the network */
     struct status_cluster cluster_seen; /* with @cluster: does it answer? */
@@ -108,6 +112,7 @@ struct agent {
     struct log_limit mended_limit;
     char rates_why[ENGINE_WHY_MAX]; /* as it was logged last; "": rates are kept, or none is wanted
                                      */
+    nsec_t asked_at;                /* monotonic; held keys were asked to answer then, by polls */
     nsec_t foreign_at; /* monotonic; when a foreign peer was removed last; 0: none was */
 
     /* The end; written by agent_core_finish() alone. */
@@ -152,6 +157,12 @@ int agent_core_take_hubs(struct agent *a, struct err *e);
 /** agent_core_on_hub_forgot() - the hub was started anew and has to see a handshake of each edge
  * that it relays. */
 void agent_core_on_hub_forgot(struct agent *a, nsec_t now);
+
+/** agent_core_trust_facts() - what is known of peers at @now; borrows @a. */
+struct node_trust_facts agent_core_trust_facts(const struct agent *a, nsec_t now);
+
+/** agent_core_on_snapshot() - the snapshot is another one. @is_status: in a node's status alone. */
+void agent_core_on_snapshot(struct agent *a, bool is_status, nsec_t now);
 
 /** agent_core_render_input() - snapshot and paths as they are now; borrowed until the next call. */
 struct render_input agent_core_render_input(struct agent *a);

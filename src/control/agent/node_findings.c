@@ -18,6 +18,9 @@
 /* Most names that are said to be left out: as many as there are in the status. */
 #define NAMES_MAX 64
 
+/* Most peers of which it is shown that the hub says something else. */
+#define TRUST_MAX 64
+
 /* What the facts point to. */
 struct seen {
     char at[ENDPOINT_TEXT_MAX];
@@ -29,6 +32,9 @@ struct seen {
     struct status_subnet subnets[STATUS_SUBNETS_MAX];
     struct self_subnet self_subnets[STATUS_SUBNETS_MAX];
     struct self_name names[NAMES_MAX];
+    struct self_trust trust[TRUST_MAX];
+    char trust_key[TRUST_MAX][X25519_BASE64_MAX];
+    char trust_change[TRUST_MAX][FIRST_SIGHT_TEXT_MAX];
     struct self_peer *peers; /* owns */
     json_t *dns;             /* owns */
 };
@@ -109,6 +115,7 @@ static void see_machine(const struct status_input *in, struct seen *seen, struct
     facts->lockout = a->time.lockout;
     facts->drained = snapshot_self(&a->snapshot)->drained;
     facts->rates = a->reconcile.rates_why;
+    facts->rules = a->access.fault.text;
     facts->n_foreign = a->reconcile.n_foreign;
     facts->foreign_age_s = a->reconcile.n_foreign > 0 ? seconds(in->now - a->foreign_at) : -1;
     facts->foreign = x25519_public_format(&a->reconcile.foreign, seen->foreign);
@@ -170,6 +177,62 @@ static void see_other_hubs(
             (struct self_other_hub){.name = set->items[i]->name, .why = seen->other_why[i]};
     }
     facts->others = seen->others;
+}
+
+/* ---- who peers are -------------------------------------------------------------------------- */
+
+static enum finding_code code_of(enum first_sight_state state)
+{
+    switch (state) {
+    case FIRST_SIGHT_REFUSED:
+        return FINDING_TRUST_REFUSED;
+    case FIRST_SIGHT_TAKEN:
+        return FINDING_TRUST_CHANGED;
+    case FIRST_SIGHT_NEW_HUB:
+        return FINDING_TRUST_HUB;
+    case FIRST_SIGHT_SILENCE:
+    case FIRST_SIGHT_ASKS:
+    case FIRST_SIGHT_WELL:
+    case FIRST_SIGHT_STATE_N:
+        break;
+    }
+    return FINDING_TRUST_WAITS;
+}
+
+static void see_trust_of(const struct first_sight *fs, const struct first_sight_peer *peer,
+    struct seen *seen, struct self_facts *facts)
+{
+    enum first_sight_state state = first_sight_state(fs, peer, facts->at);
+    size_t i = facts->n_trust;
+    bool is_offered = peer->offered_at != 0;
+    /* A node that never was believed has another's address. */
+    unsigned changes = peer->seen_at == 0 ? FIRST_SIGHT_ADDRESS
+                       : is_offered       ? first_sight_changes(&peer->held, &peer->offered)
+                                          : peer->changed;
+    int64_t since = is_offered                   ? peer->offered_at
+                    : state == FIRST_SIGHT_TAKEN ? peer->changed_at
+                                                 : peer->hub_at;
+    int64_t left = first_sight_silent_at(fs, peer) - facts->at;
+
+    if (state == FIRST_SIGHT_WELL || i == TRUST_MAX)
+        return;
+    facts->n_trust++;
+    seen->trust[i] = (struct self_trust){.name = peer->name,
+        .code = code_of(state),
+        .change = first_sight_text(changes, seen->trust_change[i]),
+        .key = x25519_public_format(
+            is_offered ? &peer->offered.key : &peer->held.key, seen->trust_key[i]),
+        .for_s = facts->at - since,
+        .left_s = state == FIRST_SIGHT_ASKS ? 0
+                  : left > 0                ? left
+                                            : 1};
+}
+
+static void see_trust(const struct first_sight *fs, struct seen *seen, struct self_facts *facts)
+{
+    for (size_t i = 0; i < fs->n; i++)
+        see_trust_of(fs, &fs->peers[i], seen, facts);
+    facts->trust = seen->trust;
 }
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
@@ -262,6 +325,7 @@ void node_findings_look(struct findings *f, const struct status_input *in)
     see_machine(in, seen, &facts);
     see_hub(in, seen, &facts);
     see_other_hubs(in, seen, &facts);
+    see_trust(&in->agent->trust.memory, seen, &facts);
     if (see_peers(in, seen, &facts) == 0)
         self_find(f, &facts, NULL, NULL);
     json_decref(seen->dns);

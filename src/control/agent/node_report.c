@@ -9,6 +9,7 @@
 #include "agent/meter.h"
 #include "agent/node_daily.h"
 #include "agent/paths/edge/reach.h"
+#include "rules/access_counts.h"
 #include "agent/reconcile/observe.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -34,7 +35,7 @@
 /* And beside findings. */
 #define EDGES_BESIDE_FINDINGS 110
 
-/* A report with more edges than this has no room for what was moved. */
+/* A report with more edges than this has no room for what was moved, or was refused. */
 #define EDGES_BESIDE_TRAFFIC 75
 
 /* What is reported of an edge. */
@@ -280,6 +281,8 @@ void node_report_on_result(struct node_report *nr, enum edge_report_result resul
         nr->traffic_reported = nr->traffic_sent;
     if (result == EDGE_REPORT_TAKEN && nr->daily_sent != 0)
         nr->daily_reported = nr->daily_sent;
+    if (result == EDGE_REPORT_TAKEN && nr->access_sent != 0)
+        nr->access_reported = nr->access_sent;
     if (result == EDGE_REPORT_OLD) {
         /* The first report to an older hub held fewer edges than it can take. */
         nr->edges_changed |= !nr->is_old_hub;
@@ -389,6 +392,31 @@ static json_t *encode_daily(struct node_report *nr, const struct node_report_fac
     return json;
 }
 
+void node_report_on_refused(struct node_report *nr, const struct access_counts *access)
+{
+    nr->edges_changed |= !nr->is_old_hub && access->refusals > nr->access_reported;
+}
+
+/* What rules have let in and refused; NULL: nothing that the hub lacks, or there is no room for it
+ * beside @n_edges. */
+static json_t *encode_access(
+    struct node_report *nr, const struct node_report_facts *facts, size_t n_edges)
+{
+    struct access_report report;
+
+    nr->access_sent = 0;
+    if (nr->edges.begins)
+        nr->access_reported = 0;
+    if (!facts->access || nr->is_old_hub || facts->access->seq <= nr->access_reported)
+        return NULL;
+    nr->edges.has_more |= n_edges > EDGES_BESIDE_TRAFFIC;
+    if (n_edges > EDGES_BESIDE_TRAFFIC ||
+        !access_counts_report(facts->access, facts->snapshot, nr->access_reported, facts->now,
+            &report, &nr->access_sent))
+        return NULL;
+    return access_report_encode(&report);
+}
+
 json_t *node_report_encode(struct node_report *nr, const struct node_report_facts *facts)
 {
     int cpu = machine_cpu_percent(facts->counts);
@@ -400,7 +428,8 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
     json_decref(nr->found_reported);
     nr->found_reported = encode_findings(facts);
     edges = encode_edges(nr, facts);
-    body = json_pack("{s:o*, s:o*, s:o*, s:o, s:O*, s:o, s:o*}", "daily", encode_daily(nr, facts),
+    body = json_pack("{s:o*, s:o*, s:o*, s:o*, s:o, s:O*, s:o, s:o*}", "daily",
+        encode_daily(nr, facts), "access", encode_access(nr, facts, json_object_size(edges)),
         "traffic", encode_traffic(nr, facts, json_object_size(edges)), "node",
         encode_changes(nr, facts), "applied", encode_applied(facts), "findings", nr->found_reported,
         "edges", edges, "cpuPercent", cpu >= 0 && !nr->is_old_hub ? json_integer(cpu) : NULL);

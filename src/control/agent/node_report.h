@@ -22,6 +22,7 @@
 #include "monitor/edge_report.h"
 #include "path/keepalive.h"
 
+struct access_counts;
 struct machine_watch;
 
 struct node_report {
@@ -36,6 +37,8 @@ struct node_report {
     uint64_t traffic_sent;     /* and of the last in the report being sent; 0: none is in it */
     uint64_t daily_reported;   /* the same of the samples of node_daily.h */
     uint64_t daily_sent;
+    uint64_t access_reported; /* and of access_counts.h */
+    uint64_t access_sent;
     json_t
         *node_reported; /* owns a reference; what was reported of the node; NULL: to be reported */
 };
@@ -58,6 +61,7 @@ struct node_report_facts {
     const struct machine_watch *counts;   /* what its kernel counts; NULL: not read yet */
     uint16_t metrics_port; /* where Prometheus asks, at the overlay address; 0: nowhere there */
     const struct node_daily *daily;     /* what lines carry; NULL: not to be told */
+    const struct access_counts *access; /* what rules let in and refuse; NULL: not to be told */
     const struct keepalive_bounds *nat; /* what was measured of the NAT; NULL: nothing yet */
     bool is_natted;                     /* there is one between this node and the hub */
     enum engine_kind engine;            /* AUTO: none runs */
@@ -78,6 +82,9 @@ void node_report_on_hub(struct node_report *nr);
 
 /** node_report_on_findings() - what is found may be something else than what was reported. */
 void node_report_on_findings(struct node_report *nr, const struct node_report_facts *facts);
+
+/** node_report_on_refused() - packets may have been refused of which the hub was not told. */
+void node_report_on_refused(struct node_report *nr, const struct access_counts *access);
 
 /** node_report_has_changes() - is there something that is not reported yet? */
 bool node_report_has_changes(const struct node_report *nr);

@@ -171,7 +171,7 @@ static void test_rules_for_what_is_forwarded(void **state)
     (void)agent_world_pass(w);
     assert_false(a->rules.was_router);
     assert_int_equal(a->rules.clamped_at, w->now);
-    assert_null(a->marks.body);
+    assert_null(a->marks.table.body);
     assert_int_equal(subnets_parse(&a->state.routes, "10.8.0.0/24", NULL), 0);
     (void)agent_world_pass(w);
     assert_true(a->rules.was_router);

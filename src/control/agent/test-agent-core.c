@@ -633,7 +633,7 @@ static void test_an_engine_that_is_not_there_again(void **state)
     agent_core_poll(a);
     agent_core_pass(a);
     a->rules.clamped_at = w->now + 5;
-    assert_non_null(a->marks.body);
+    assert_non_null(a->marks.table.body);
     assert_int_equal(agent_core_renew_engine(a, &e), -EIO);
     assert_string_equal(e.text, "no engine runs weft0");
     assert_true(w->engine.is_closed);
@@ -641,7 +641,7 @@ static void test_an_engine_that_is_not_there_again(void **state)
     assert_string_not_equal(a->pass.fault.text, "");
     /* Its rules are put again by the next pass that succeeds. */
     assert_int_equal(a->rules.clamped_at, 0);
-    assert_null(a->marks.body);
+    assert_null(a->marks.table.body);
     /* Without a hub no engine is begun. */
     a->reconcile.engine = &w->engine.engine;
     assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, "hub", NULL), 0);

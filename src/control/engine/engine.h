@@ -74,6 +74,13 @@ struct engine_ops {
     int (*check_rates)(struct engine *engine, struct err *e);
 
     /*
+     * Does it answer under two keys while one follows the other (below: changing keys)?
+     *
+     * Return: as check_rates().
+     */
+    int (*check_next_keys)(struct engine *engine, struct err *e);
+
+    /*
      * Have the process that runs the interface end, and the interface stay.
      *
      * Then the engine is gone, and engine_open() starts the program that is installed now, which
@@ -146,7 +153,8 @@ int engine_get(struct engine *engine, struct wg_config *ret, struct err *e);
 
 /**
  * engine_apply() - change it; an empty change does not reach it
- * @d:		without rates where check_rates() says that it keeps none
+ * @d:		without rates where check_rates() says that it keeps none, nor next keys where
+ *		check_next_keys() says that it knows none
  * @secret:	the interface's private key, used when @d says that it has to be set
  *
  * Return: as engine_get(). After a failure a part may have been applied: get,
@@ -154,6 +162,28 @@ int engine_get(struct engine *engine, struct wg_config *ret, struct err *e);
  */
 int engine_apply(
     struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e);
+
+/* ---- changing keys --------------------------------------------------------------------------- */
+
+/*
+ * A key changes by three configurations, each applied like any other: what is wanted says how it
+ * is to be, so whatever was lost meanwhile, of the engine or of the caller, is made good by the
+ * next one. No step loses a session, or a packet.
+ *
+ *                           wanted of the interface            of a peer that changes its key
+ *     answered under both   .public = K1, .next_public = K2    .key = K1, .next_key = K2
+ *     K2 is used            and .initiate_with_next = true     nothing: it follows what it hears
+ *     K1 is wiped           .public = K2                       .key = K2
+ *
+ * The secrets are handed over beside it: engine_apply()'s @secret is that of .public, and the
+ * change's next_secret that of .next_public. A peer that knows K1 alone, as a stock WireGuard whose
+ * file names it, gets .initiate_with_current: it is answered under K1, and initiated to under K1.
+ *
+ * What is observed of a peer meanwhile: facts.heard_next, it has spoken under its next key (its
+ * key may be replaced); facts.session_next, its last handshake was under our next key (it has it).
+ *
+ * An engine that cannot (check_next_keys()) is given none of it: wg_config_clear_next_keys().
+ */
 
 /* ---- the kernel's own WireGuard -------------------------------------------------------------- */
 

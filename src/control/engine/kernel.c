@@ -178,6 +178,14 @@ static int kernel_check_rates(struct engine *engine, struct err *e)
         "userspace\" it is done");
 }
 
+static int kernel_check_next_keys(struct engine *engine, struct err *e)
+{
+    return err_set(e, ENGINE_E_UNSUPPORTED,
+        "the kernel's WireGuard has one key at a time; with \"weft join --engine userspace\" a "
+        "node "
+        "answers under two");
+}
+
 static int kernel_retire(struct engine *engine, struct err *e)
 {
     return err_set(e, ENGINE_E_UNSUPPORTED, "the kernel engine is not a process");
@@ -198,6 +206,7 @@ static const struct engine_ops kernel_ops = {
     .handshake = kernel_handshake,
     .offloads = kernel_offloads,
     .check_rates = kernel_check_rates,
+    .check_next_keys = kernel_check_next_keys,
     .retire = kernel_retire,
     .open_frames = kernel_open_frames,
     .close = kernel_close,

@@ -280,6 +280,17 @@ static void test_rates(void **state)
         assert_non_null(strstr(err_text(&e), "keeps no rates"));
 }
 
+static void test_next_keys(void **state)
+{
+    struct engine *engine = need(state);
+    struct err e = ERR_NULL;
+    int r = engine->ops->check_next_keys(engine, &e);
+
+    assert_int_equal(r, engine->ops->kind == ENGINE_KIND_KERNEL ? ENGINE_E_UNSUPPORTED : 0);
+    if (r != 0)
+        assert_non_null(strstr(err_text(&e), "one key at a time"));
+}
+
 /* The kernel's engine keeps that to itself; the other one says why what is off is off. */
 static void test_offloads(void **state)
 {
@@ -343,6 +354,7 @@ static void test_merging(void **state)
         cmocka_unit_test_setup_teardown(test_block_moves, set_up_it, tear_down),                   \
         cmocka_unit_test_setup_teardown(test_offloads, set_up_it, tear_down),                      \
         cmocka_unit_test_setup_teardown(test_rates, set_up_it, tear_down),                         \
+        cmocka_unit_test_setup_teardown(test_next_keys, set_up_it, tear_down),                     \
         cmocka_unit_test_setup_teardown(test_interface_is_deleted, set_up_it, tear_down)
 
 int main(void)

@@ -332,18 +332,100 @@ static void test_offloads(void **state)
 }
 
 /* Of the same answer; a process of an older version does not say it. */
-static void test_keeps_rates(void **state)
+static void test_abilities(void **state)
 {
-    static const char yes[] = "peers=3\nrates=true\nerrno=0\n\n";
-    static const char old[] = "peers=3\nerrno=0\n\n";
+    static const char yes[] = "peers=3\nrates=true\nnext_keys=true\nerrno=0\n\n";
+    static const char older[] = "peers=3\nrates=true\nerrno=0\n\n";
+    static const char oldest[] = "peers=3\nerrno=0\n\n";
+    struct uapi_abilities can = {.keeps_rates = false};
     struct err e = ERR_NULL;
-    bool keeps = false;
 
-    assert_int_equal(uapi_client_decode_stats(NULL, &keeps, yes, strlen(yes), &e), 0);
-    assert_true(keeps);
-    assert_int_equal(uapi_client_decode_stats(NULL, &keeps, old, strlen(old), &e), 0);
-    assert_false(keeps);
-    assert_int_equal(uapi_client_decode_stats(NULL, &keeps, "rates=true\n\n", 12, &e), -EBADMSG);
+    assert_int_equal(uapi_client_decode_stats(NULL, &can, yes, strlen(yes), &e), 0);
+    assert_true(can.keeps_rates && can.has_next_keys);
+    assert_int_equal(uapi_client_decode_stats(NULL, &can, older, strlen(older), &e), 0);
+    assert_true(can.keeps_rates && !can.has_next_keys);
+    assert_int_equal(uapi_client_decode_stats(NULL, &can, oldest, strlen(oldest), &e), 0);
+    assert_false(can.keeps_rates || can.has_next_keys);
+    assert_int_equal(uapi_client_decode_stats(NULL, &can, "rates=true\n\n", 12, &e), -EBADMSG);
+}
+
+/* A change of keys, from both keys to the next one alone. */
+static void test_encode_next_keys(void **state)
+{
+    static const struct x25519_secret secret = {.b = {0xab}}, next = {.b = {0xcd}};
+    struct wg_config have = {.public = {.b = {9}}};
+    struct wg_config both = {
+        .public = {.b = {9}}, .next_public = {.b = {8}}, .initiate_with_next = true};
+    struct wg_config want = {.public = {.b = {8}}};
+    struct diff d = DIFF_NULL;
+    struct str out = STR_NULL;
+
+    add(&have, peer(1, NULL, "10.42.0.1/32"));
+    add(&both, peer(1, NULL, "10.42.0.1/32"));
+    add(&want, peer(2, NULL, "10.42.0.1/32"));
+    both.peers[0].next_key.b[0] = 2;
+    both.peers[0].initiate_with_current = true;
+    assert_int_equal(diff_make(&d, &have, &both, NULL), 0);
+    d.next_secret = &next;
+    uapi_client_encode(&d, &secret, &out);
+    assert_string_equal(str_text(&out),
+        "set=1\n"
+        "next_private_key=cd00000000000000000000000000000000000000000000000000000000000000\n"
+        "initiate_with_next=true\n"
+        "public_key=" KEY_1 "\n"
+        "update_only=true\n"
+        "next_public_key=" KEY_2 "\n"
+        "initiate_with_current=true\n"
+        "\n");
+    str_deinit(&out);
+    diff_deinit(&d);
+    /* The engine has no next key any more, once it is the key; saying so harms nothing. */
+    check_request(&both, &want,
+        "set=1\n"
+        "private_key=ab00000000000000000000000000000000000000000000000000000000000000\n"
+        "next_private_key=" ZERO "\n"
+        "initiate_with_next=false\n"
+        "public_key=" KEY_2 "\n"
+        "replaces=" KEY_1 "\n"
+        "update_only=true\n"
+        "initiate_with_current=false\n"
+        "\n");
+    wg_config_deinit(&have);
+    wg_config_deinit(&both);
+    wg_config_deinit(&want);
+}
+
+static void test_decode_next_keys(void **state)
+{
+    static const char answer[] =
+        "private_key=" KEY_1 "\nnext_private_key=" KEY_2 "\ninitiate_with_next=true\n"
+        "public_key=" KEY_1 "\nnext_public_key=" KEY_3 "\nheard_next=true\nsession_next=true\n"
+        "initiate_with_current=true\npublic_key=" KEY_2 "\nerrno=0\n\n";
+    static const char *const wrong[] = {
+        "next_private_key=02\nerrno=0\n\n",
+        "public_key=" KEY_1 "\nnext_public_key=" KEY_3 "0\nerrno=0\n\n",
+    };
+    struct wg_config c = WG_CONFIG_NULL;
+    struct x25519_public expected;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(uapi_client_decode(&c, answer, strlen(answer), &e), 0);
+    assert_true(x25519_derive_public(&(struct x25519_secret){.b = {2}}, &expected));
+    assert_true(x25519_public_equal(&c.next_public, &expected));
+    assert_true(c.initiate_with_next);
+    assert_int_equal(c.n_peers, 2);
+    assert_int_equal(c.peers[0].next_key.b[0], 3);
+    assert_true(c.peers[0].facts.heard_next && c.peers[0].facts.session_next);
+    assert_true(c.peers[0].initiate_with_current);
+    assert_true(x25519_public_is_none(&c.peers[1].next_key));
+    assert_false(c.peers[1].facts.heard_next || c.peers[1].facts.session_next);
+    assert_true(wg_config_has_next_keys(&c));
+    wg_config_clear_next_keys(&c);
+    assert_false(wg_config_has_next_keys(&c) || c.initiate_with_next);
+    assert_false(c.peers[0].initiate_with_current);
+    wg_config_deinit(&c);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        assert_int_equal(uapi_client_decode(&c, wrong[i], strlen(wrong[i]), &e), -EBADMSG);
 }
 
 int main(void)
@@ -356,7 +438,9 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_offloads),
-        cmocka_unit_test(test_keeps_rates),
+        cmocka_unit_test(test_abilities),
+        cmocka_unit_test(test_encode_next_keys),
+        cmocka_unit_test(test_decode_next_keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,8 +36,14 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_add(out, "remove=true\n");
         return;
     }
+    if (change->is_replaced)
+        str_addf(out, "replaces=%s\n", x25519_public_format_hex(&change->replaces, hex));
     if (change->op == DIFF_OP_UPDATE)
         str_add(out, "update_only=true\n");
+    if (change->set_next_key)
+        str_addf(out, "next_public_key=%s\n", x25519_public_format_hex(&p->next_key, hex));
+    if (change->set_initiate_with_current)
+        str_addf(out, "initiate_with_current=%s\n", p->initiate_with_current ? "true" : "false");
     if (change->set_psk) {
         hex_encode(p->psk.b, sizeof(p->psk.b), psk);
         str_addf(out, "preshared_key=%s\n", psk);
@@ -64,16 +70,26 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_addf(out, "allowed_ip=%s\n", ip_prefix_format(&p->allowed[i], block));
 }
 
-void uapi_client_encode(const struct diff *d, const struct x25519_secret *secret, struct str *out)
+static void add_secret(struct str *out, const char *key, const struct x25519_secret *secret)
 {
     char hex[X25519_HEX_MAX];
 
+    x25519_secret_write_hex(secret, hex);
+    str_addf(out, "%s=%s\n", key, hex);
+    secret_wipe(hex, sizeof(hex));
+}
+
+void uapi_client_encode(const struct diff *d, const struct x25519_secret *secret, struct str *out)
+{
+    const struct x25519_secret none = {{0}};
+
     str_add(out, "set=1\n");
-    if (d->set_key) {
-        x25519_secret_write_hex(secret, hex);
-        str_addf(out, "private_key=%s\n", hex);
-        secret_wipe(hex, sizeof(hex));
-    }
+    if (d->set_key)
+        add_secret(out, "private_key", secret);
+    if (d->set_next_key)
+        add_secret(out, "next_private_key", d->next_secret ? d->next_secret : &none);
+    if (d->set_initiate_with_next)
+        str_addf(out, "initiate_with_next=%s\n", d->initiate_with_next ? "true" : "false");
     if (d->set_listen_port)
         str_addf(out, "listen_port=%u\n", d->listen_port);
     if (d->set_fwmark)
@@ -157,13 +173,14 @@ static bool value_mark(const struct decoder *dc, uint32_t *ret)
     return *end == '\0' && v <= UINT32_MAX;
 }
 
-static bool take_private_key(struct decoder *dc)
+/* @ret: the public key that follows. */
+static bool take_private_key(const struct decoder *dc, struct x25519_public *ret)
 {
     struct x25519_secret secret;
     bool good = x25519_secret_parse_hex(&secret, dc->value);
 
     if (good && !x25519_secret_is_none(&secret))
-        good = x25519_derive_public(&secret, &dc->config.public);
+        good = x25519_derive_public(&secret, ret);
     secret_wipe(&secret, sizeof(secret));
     return good;
 }
@@ -253,6 +270,7 @@ enum line_value {
     LINE_PSK,
     LINE_ALLOWED_IP,
     LINE_PRIVATE_KEY,
+    LINE_PUBLIC_KEY,
     LINE_CLASS_RATE,
     LINE_RELAY,
 };
@@ -271,7 +289,9 @@ struct line_kind {
 
 /* Before the first peer. */
 static const struct line_kind interface_lines[] = {
-    {NAME("private_key"), LINE_PRIVATE_KEY, 0, 0},
+    {NAME("private_key"), LINE_PRIVATE_KEY, CONFIG(public), 0},
+    {NAME("next_private_key"), LINE_PRIVATE_KEY, CONFIG(next_public), 0},
+    {NAME("initiate_with_next"), LINE_BOOL, CONFIG(initiate_with_next), 0},
     {NAME("listen_port"), LINE_U16, CONFIG(listen_port), UINT16_MAX},
     {NAME("listen_errno"), LINE_U32, CONFIG(listen_errno), ERRNO_MAX},
     {NAME("fwmark"), LINE_MARK, CONFIG(fwmark), 0},
@@ -299,6 +319,10 @@ static const struct line_kind peer_lines[] = {
     {NAME("last_handshake_time_nsec"), LINE_U32, PEER(facts.handshake_nsec), 999999999},
     {NAME("last_handshake_time_sec"), LINE_U64, PEER(facts.handshake_sec), INT64_MAX},
     {NAME("heard_endpoint"), LINE_ENDPOINT, PEER(facts.heard), 0},
+    {NAME("heard_next"), LINE_BOOL, PEER(facts.heard_next), 0},
+    {NAME("session_next"), LINE_BOOL, PEER(facts.session_next), 0},
+    {NAME("next_public_key"), LINE_PUBLIC_KEY, PEER(next_key), 0},
+    {NAME("initiate_with_current"), LINE_BOOL, PEER(initiate_with_current), 0},
     {NAME("persistent_keepalive_interval"), LINE_U16, PEER(keepalive), UINT16_MAX},
     {NAME("mtu"), LINE_U16, PEER(mtu), UINT16_MAX},
     {NAME("pinned_endpoint"), LINE_PIN, PEER(pin), 0},
@@ -363,7 +387,10 @@ static int take_line(struct decoder *dc, const struct line_kind *k, void *of, st
             return bad_value(dc, e);
         return wg_peer_allow(&dc->peer, &block);
     case LINE_PRIVATE_KEY:
-        good = take_private_key(dc);
+        good = take_private_key(dc, at);
+        break;
+    case LINE_PUBLIC_KEY:
+        good = x25519_public_parse_hex(at, dc->value);
         break;
     case LINE_CLASS_RATE:
         good = take_class_rate(dc);
@@ -469,13 +496,13 @@ static bool take_offload_line(const struct decoder *dc, struct offloads *o, bool
     return true;
 }
 
-int uapi_client_decode_stats(
-    struct offloads *ret, bool *ret_rates, const char *text, size_t len, struct err *e)
+int uapi_client_decode_stats(struct offloads *ret, struct uapi_abilities *ret_can, const char *text,
+    size_t len, struct err *e)
 {
     struct decoder dc = {.next = text, .end = text + len};
     bool is_said[OFFLOAD_N] = {false};
     struct offloads o = {0};
-    bool keeps_rates = false;
+    struct uapi_abilities can = {.keeps_rates = false};
     int r;
 
     do {
@@ -484,7 +511,9 @@ int uapi_client_decode_stats(
         if (ret && !take_offload_line(&dc, &o, is_said))
             return bad_value(&dc, e);
         if (strcmp(dc.line, "rates") == 0)
-            keeps_rates = strcmp(dc.value, "true") == 0;
+            can.keeps_rates = strcmp(dc.value, "true") == 0;
+        if (strcmp(dc.line, "next_keys") == 0)
+            can.has_next_keys = strcmp(dc.value, "true") == 0;
     } while (strcmp(dc.line, "errno") != 0);
     r = take_errno(&dc, e);
     for (int i = 0; ret && r == 0 && i < OFFLOAD_N; i++)
@@ -493,8 +522,8 @@ int uapi_client_decode_stats(
                 e, -EBADMSG, "the engine does not say whether it uses %s", offload_names[i]);
     if (r == 0 && ret)
         *ret = o;
-    if (r == 0 && ret_rates)
-        *ret_rates = keeps_rates;
+    if (r == 0 && ret_can)
+        *ret_can = can;
     return r;
 }
 

@@ -55,17 +55,23 @@ void uapi_client_encode_handshake(const struct x25519_public *peer, struct str *
  */
 int uapi_client_decode(struct wg_config *ret, const char *text, size_t len, struct err *e);
 
+/** What an engine can that not each one can. */
+struct uapi_abilities {
+    bool keeps_rates;
+    bool has_next_keys; /* it answers under two keys while one follows the other */
+};
+
 /**
  * uapi_client_decode_stats() - of the answer to UAPI_CLIENT_STATS
  * @ret:	untouched on failure; NULL: not wanted
- * @ret_rates:	does the engine keep rates? untouched on failure; NULL: not wanted
+ * @ret_can:	untouched on failure; NULL: not wanted
  *
- * An engine that says nothing about rates keeps none.
+ * An engine that says nothing of an ability does not have it.
  *
  * Return: as uapi_client_decode(); -EBADMSG with words, too, for one of which nothing is said.
  */
-int uapi_client_decode_stats(
-    struct offloads *ret, bool *ret_rates, const char *text, size_t len, struct err *e);
+int uapi_client_decode_stats(struct offloads *ret, struct uapi_abilities *ret_can, const char *text,
+    size_t len, struct err *e);
 
 /** uapi_client_result() - what the last line, "errno=N", of any answer says: 0 or as above. */
 int uapi_client_result(const char *text, size_t len, struct err *e);

@@ -29,10 +29,10 @@
 struct userspace {
     struct engine engine;
     engine_transport_fn fn;
-    void *ctx;        /* pins, or is @path */
-    char *path;       /* owns; of the socket; NULL behind a function of the caller's */
-    char *interface;  /* owns; the same */
-    bool keeps_rates; /* it said so */
+    void *ctx;                 /* pins, or is @path */
+    char *path;                /* owns; of the socket; NULL behind a function of the caller's */
+    char *interface;           /* owns; the same */
+    struct uapi_abilities can; /* as far as it has said so */
 };
 
 /* ---- engine_ops ----------------------------------------------------------------------------- */
@@ -73,12 +73,13 @@ static int userspace_handshake(
 }
 
 /* Either may be NULL. */
-static int ask_stats(struct userspace *u, struct offloads *offloads, bool *rates, struct err *e)
+static int ask_stats(
+    struct userspace *u, struct offloads *offloads, struct uapi_abilities *can, struct err *e)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
     int r = u->fn(u->ctx, UAPI_CLIENT_STATS, strlen(UAPI_CLIENT_STATS), &out, e);
 
-    return r == 0 ? uapi_client_decode_stats(offloads, rates, str_text(&out), out.len, e) : r;
+    return r == 0 ? uapi_client_decode_stats(offloads, can, str_text(&out), out.len, e) : r;
 }
 
 static int userspace_offloads(struct engine *engine, struct offloads *ret, struct err *e)
@@ -90,14 +91,26 @@ static int userspace_offloads(struct engine *engine, struct offloads *ret, struc
 static int userspace_check_rates(struct engine *engine, struct err *e)
 {
     struct userspace *u = (struct userspace *)engine;
-    int r = u->keeps_rates ? 0 : ask_stats(u, NULL, &u->keeps_rates, e);
+    int r = u->can.keeps_rates ? 0 : ask_stats(u, NULL, &u->can, e);
 
-    if (r != 0 || u->keeps_rates)
+    if (r != 0 || u->can.keeps_rates)
         return r;
     return err_set(e, ENGINE_E_UNSUPPORTED,
         "the data plane that runs is of an older version, which keeps no rates and shows no "
         "DSCP: \"weft agent "
         "--renew-engine\" replaces it");
+}
+
+static int userspace_check_next_keys(struct engine *engine, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    int r = u->can.has_next_keys ? 0 : ask_stats(u, NULL, &u->can, e);
+
+    if (r != 0 || u->can.has_next_keys)
+        return r;
+    return err_set(e, ENGINE_E_UNSUPPORTED,
+        "the data plane that runs is of an older version, which answers under one key: \"weft "
+        "agent --renew-engine\" replaces it");
 }
 
 /* The process that serves the socket now; 0: not known. */
@@ -156,6 +169,7 @@ static const struct engine_ops userspace_ops = {
     .handshake = userspace_handshake,
     .offloads = userspace_offloads,
     .check_rates = userspace_check_rates,
+    .check_next_keys = userspace_check_next_keys,
     .retire = userspace_retire,
     .open_frames = userspace_open_frames,
     .close = userspace_close,

@@ -13,7 +13,9 @@
 #include "hub/streams/streams.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/health.h"
+#include "hub/watch/hub_access.h"
 #include "hub/watch/watch.h"
+#include "mesh/object/rule.h"
 #include "os/clock.h"
 #include "os/log.h"
 
@@ -117,6 +119,14 @@ static void add_edges(const struct model_node *node)
     }
 }
 
+/* Of two stock WireGuards no agent refuses anything: the relay does, by pair. */
+static void tell_relay_of(const struct changes *c, const struct model_node *node)
+{
+    for (size_t i = 0; c->overlay && node->spec.stock && i < node->net->nodes.n; i++)
+        if (model_node_at(node->net, i) != node && model_node_at(node->net, i)->spec.stock)
+            overlay_change_edge(node, model_node_at(node->net, i));
+}
+
 static void reap(const struct model_node *node)
 {
     overlay_remove_node(node);
@@ -135,6 +145,7 @@ static void take_down(const struct model_network *net)
     jobs_close(&net->served->jobs, !list_is_empty(&net->reap));
     list_foreach_safe(node, tmp, &net->removed, reap)
         reap(node);
+    hub_access_end(net);
     overlay_remove_network(net);
     net->served->is_up = false;
     if (!list_is_empty(&net->reap))
@@ -201,6 +212,7 @@ static void on_network_changed(void *ctx, const struct model_network *net)
 {
     struct changes *c = ctx;
 
+    hub_access_mark_rules(net);
     watch_tell_object(
         c->watcher, net, &net->watched->change, &network_kind, net->spec.meta.name, clock_now());
 }
@@ -282,6 +294,7 @@ static void on_node_added(void *ctx, const struct model_node *node)
 
     if (!c->is_running)
         return;
+    hub_access_mark(node->net);
     let_come(node->net, &node->spec.address4, is_member(node));
     let_come(node->net, &node->spec.address6, is_member(node));
     reap_former_owners(c, node);
@@ -291,6 +304,7 @@ static void on_node_added(void *ctx, const struct model_node *node)
         if (c->overlay)
             overlay_add_node(c->overlay, node, clock_now());
         add_edges(node);
+        tell_relay_of(c, node);
     }
     watch_tell_newcomer(c->watcher, node, clock_now());
 }
@@ -303,6 +317,7 @@ static void on_node_changed(void *ctx, const struct model_node *node, const stru
     bool moved4 = !ip_addr_equal(&spec->address4, &before->address4);
     bool moved6 = !ip_addr_equal(&spec->address6, &before->address6);
 
+    hub_access_mark(node->net);
     if (rekeyed)
         streams_end_node(node);
     /* One that is pinned for an edge may be another one now. */
@@ -318,6 +333,7 @@ static void on_node_changed(void *ctx, const struct model_node *node, const stru
         let_come(node->net, &spec->address6, is_member(node));
     if (rekeyed || moved4 || moved6)
         overlay_change_node(node, before);
+    tell_relay_of(c, node);
     if (rekeyed)
         watch_tell_rekeyed(c->watcher, node, clock_now());
     else
@@ -391,6 +407,7 @@ static void on_node_removed(void *ctx, const struct model_node *node)
 
     if (!reason)
         reason = "it was away for too long";
+    hub_access_mark(node->net);
     overlay_cut_node(node);
     watch_tell_node_removed(c->watcher, node, reason, now);
     jobs_end_member(&node->net->served->jobs, &node->spec.address4);
@@ -430,6 +447,8 @@ static void on_object_changed(void *ctx, const struct model_network *net,
 
     if (!c->is_running)
         return;
+    if ((now ? now->kind : before->kind) == &rule_kind)
+        hub_access_mark_rules(net);
     object = now ? model_find_object(net, now->kind, now->meta.name) : NULL;
     watch_tell_object(c->watcher, net, object ? &object->change : NULL,
         now ? now->kind : before->kind, now ? now->meta.name : before->meta.name, clock_now());

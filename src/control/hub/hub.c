@@ -20,6 +20,8 @@
 #include "hub/hub_internal.h"
 #include "hub/networks/backup.h"
 #include "hub/overlay/overlay.h"
+#include "hub/watch/hub_access.h"
+#include "hub/watch/job_rules.h"
 #include "mesh/names/hosts.h"
 #include "net/address/resolve.h"
 #include "os/clock.h"
@@ -72,6 +74,7 @@ static void on_tick(uv_timer_t *timer)
     presence_tick(&hub->reports, now, clock_wall_s());
     look_line(hub, now);
     reports_look(&hub->reports, now, clock_wall_s());
+    hub_access_tick(&hub->reports.access, &hub->reports.events, &hub->model, now, clock_wall_s());
     if ((public_addresses_tick(&hub->public_addresses, now) ||
             hub->networks.refresh_failure.code != 0 ||
             duplicate_has_left(&hub->owners.duplicate, now)) &&
@@ -95,6 +98,7 @@ static void on_tick(uv_timer_t *timer)
     orphans_tick(&hub->orphans, now);
     serve_jobs(hub, now);
     jobs_tick(hub->jobs, now);
+    job_rules_tick(&hub->model, now);
     streams_tick(&hub->streams, now);
     if (hub->handlers.live)
         live_tick(hub->handlers.live, now);

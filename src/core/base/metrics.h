@@ -42,6 +42,12 @@
         "what is found wrong now, by its code (HEALTH.md)") \
     X(FINDING, "weft_finding", GAUGE, "1", "network, code, severity, subject", \
         "1 for each thing that is found wrong now, the gravest 1,000 of a network") \
+    X(RULE_PASSED, "weft_rule_passed_total", COUNTER, "packets", "network, rule", \
+        "packets that have begun something and that nodes have let in by the rule, as they have " \
+        "told this hub") \
+    X(RULE_REFUSED, "weft_rule_refused_total", COUNTER, "packets", "network, rule", \
+        "packets that nodes have refused, between nodes that the rule names, at other ports; " \
+        "without a rule: between those that none names") \
     X(NAT_NODES, "weft_nat_nodes", GAUGE, "nodes", "network, provider, region", \
         "nodes behind a NAT whose memory was measured") \
     X(NAT_FORGOTTEN, "weft_nat_forgotten_seconds", GAUGE, "seconds", \
@@ -198,6 +204,11 @@
         "largest packet that is sent to the peer through the tunnel") \
     X(AGENT_PEER_BYTES, "weft_agent_peer_bytes_total", COUNTER, "bytes", "peer, direction", \
         "bytes of WireGuard's messages; begins anew with the data plane's process") \
+    X(AGENT_RULE_PASSED, "weft_agent_rule_passed_total", COUNTER, "packets", "rule", \
+        "packets that have begun something and that were let in here by the rule") \
+    X(AGENT_RULE_REFUSED, "weft_agent_rule_refused_total", COUNTER, "packets", "rule", \
+        "packets that were refused here, between nodes that the rule names, at other ports; " \
+        "without a rule: between those that none names") \
     X(AGENT_GPU_USE, "weft_agent_gpu_use_ratio", GAUGE, "ratio", "gpu", \
         "share of the time in which the GPU works, over most of a minute while programs use it; " \
         "NCCL's waiting counts as work") \

@@ -76,7 +76,37 @@
         "Look at the line in that direction: a full queue, a bad cable, a radio link. " \
         "weft get edges has both directions.", \
         "Lose 2 % of the packets of one direction while TCP uses it.") \
+    /* Who a peer is, since it was first seen */ \
+    X(TRUST_REFUSED, "WEFT-TRUST-001", PAIR, CRITICAL, \
+        "hub says another key, and the peer answers", \
+        "The hub says that a known peer has another key or address, which its key has not " \
+        "signed, while that key still answers. The node goes on with what it knows: the hub may " \
+        "have been broken into.", \
+        "Look into the hub. If the peer has really got another key, and it is another machine " \
+        "that answers: weft trust NAME.", \
+        "Replace the public key of a node in the hub's store, while it sends.") \
+    X(TRUST_WAITS, "WEFT-TRUST-002", PAIR, WARNING, "another key of a peer waits", \
+        "The hub says that a known peer has another key or address, which its key has not " \
+        "signed. It is believed once that key has been silent for ten minutes; with " \
+        "trustPolicy: ask, once somebody says so on this node.", \
+        "Compare the key with weft status on that machine, and then: weft trust NAME.", \
+        "Let a machine join anew under its name while the others have heard it a minute ago.") \
+    X(TRUST_CHANGED, "WEFT-TRUST-003", PAIR, WARNING, "peer has another key", \
+        "In the last 24 h another key or address of a known peer was believed, which the key " \
+        "before had not signed, because that one was silent.", \
+        "Compare the key with weft status on that machine; if it is right: weft trust NAME.", \
+        "Let a machine join anew under its name, ten minutes after it was last heard.") \
+    X(TRUST_HUB, "WEFT-TRUST-004", PAIR, NOTE, "another hub is believed", \
+        "In the last 24 h the network's hubs have named another hub, which may say from now on " \
+        "who is in the network.", \
+        "If it is meant to be one: weft trust NAME. Else look into the hubs.", \
+        "Start another hub on the network's store.") \
     /* A hub */ \
+    X(HUB_RULES_UNENFORCED, "WEFT-RULE-002", HUB, CRITICAL, "rules are not enforced on the hub", \
+        "The network has rules, and the packet filter of the hub's machine does not take them: " \
+        "members reach all of its ports, unless their own machines refuse.", \
+        "Have a kernel with nf_tables; the sentence holds the filter's own words.", \
+        "Start a hub where nf_tables is missing, in a network that has a rule.") \
     X(HUB_STORE_REFUSES, "WEFT-HUB-001", HUB, CRITICAL, "store takes no writes", \
         "What is to be changed is refused until the store takes writes again; packets go on.", \
         "Make room on the hub's disk, or look at the store.", \

@@ -103,6 +103,9 @@ static void find_machine(struct look *l)
         (void)ADD(l, NODE_DRAINED, name, "this node is drained: %s", facts->drained);
     if (is_said(facts->rates))
         (void)ADD(l, RATES_UNKEPT, name, "rates are not kept: %s", facts->rates);
+    if (is_said(facts->rules))
+        (void)ADD(
+            l, RULES_UNENFORCED, name, "the network's rules are not enforced: %s", facts->rules);
     if (is_said(facts->offloads))
         (void)ADD(l, OFFLOAD_OFF, name, "%s", facts->offloads);
     find_apart(l);
@@ -278,6 +281,57 @@ static void find_other_hubs(struct look *l)
             (void)ADD(l, HUB_AWAY, facts->others[i].name, "%s", facts->others[i].why);
 }
 
+/* ---- who peers are -------------------------------------------------------------------------- */
+
+static void find_trust(struct look *l, const struct self_trust *trust)
+{
+    struct finding *found = NULL;
+    char pair[FINDING_SUBJECT_MAX];
+    char span[32];
+    char left[32];
+
+    (void)finding_name_pair(pair, l->facts->name, trust->name);
+    (void)format_span(trust->for_s, span);
+    if (trust->code == FINDING_TRUST_REFUSED)
+        found = ADD(l, TRUST_REFUSED, pair,
+            "the hub has said for %s that %s has another %s (public key %s), and is not believed: "
+            "the one that is known here answers",
+            span, trust->name, trust->change, trust->key);
+    else if (trust->code == FINDING_TRUST_WAITS && trust->left_s > 0)
+        found = ADD(l, TRUST_WAITS, pair,
+            "the hub has said for %s that %s has another %s (public key %s); it is believed in %s "
+            "if what is known here stays silent",
+            span, trust->name, trust->change, trust->key, format_span(trust->left_s, left));
+    else if (trust->code == FINDING_TRUST_WAITS)
+        found = ADD(l, TRUST_WAITS, pair,
+            "the hub has said for %s that %s has another %s (public key %s); the network has "
+            "trustPolicy: ask, so it waits for weft trust",
+            span, trust->name, trust->change, trust->key);
+    else if (trust->code == FINDING_TRUST_CHANGED)
+        found = ADD(l, TRUST_CHANGED, pair,
+            "%s has had another %s for %s (public key %s), which nobody has signed: what was known "
+            "here before had been silent",
+            trust->name, trust->change, span, trust->key);
+    else
+        (void)ADD(l, TRUST_HUB, pair, "%s has been a hub for %s (public key %s)", trust->name, span,
+            trust->key);
+    finding_set_fix(found, "%s: weft trust %s.",
+        trust->code == FINDING_TRUST_REFUSED
+            ? "Look into the hub; if that peer has really got another key"
+            : "Compare the key with weft status there; if it is right",
+        trust->name);
+}
+
+/* Of whom it is known why nothing comes. */
+static bool is_awaited(const struct look *l, const char *name)
+{
+    for (size_t i = 0; i < l->facts->n_trust; i++)
+        if (l->facts->trust[i].code == FINDING_TRUST_WAITS &&
+            strcmp(l->facts->trust[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
 static void find_silence(struct look *l, const struct self_peer *peer, const char *pair)
@@ -344,7 +398,8 @@ static void find_peer(struct look *l, const struct self_peer *peer)
     char pair[FINDING_SUBJECT_MAX];
 
     (void)finding_name_pair(pair, l->facts->name, peer->name);
-    if (peer->is_off || peer->awaits_hub || (l->is_hub_lost && peer->path == SELF_PATH_BY_HUB))
+    if (peer->is_off || peer->awaits_hub || is_awaited(l, peer->name) ||
+        (l->is_hub_lost && peer->path == SELF_PATH_BY_HUB))
         return;
     /* It may be this machine's line, as will be known soon. */
     if (session->silent_s > 0 && l->is_hub_late && !l->is_hub_lost &&
@@ -385,6 +440,8 @@ void self_find(
     find_cluster(&l);
     find_hub(&l);
     find_other_hubs(&l);
+    for (size_t i = 0; i < facts->n_trust; i++)
+        find_trust(&l, &facts->trust[i]);
     for (size_t i = 0; i < facts->n_peers && !l.is_cut && !l.is_broken; i++)
         find_peer(&l, &facts->peers[i]);
     findings_done(f, NULL, changed, arg);
@@ -413,6 +470,9 @@ static bool is_for_hub(enum finding_code code)
     case FINDING_HANDSHAKE_LATE:
     case FINDING_HANDSHAKE_STALE:
     case FINDING_PATH_SHORT:
+    case FINDING_TRUST_REFUSED:
+    case FINDING_TRUST_WAITS:
+    case FINDING_TRUST_CHANGED:
     case FINDING_PAIR_RTT:
         return true;
     default:

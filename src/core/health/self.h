@@ -89,6 +89,16 @@ struct self_peer {
     struct self_session session;
 };
 
+/** A peer of which the hub says, or has said, something else than before (mesh/keys/). */
+struct self_trust {
+    const char *name;
+    enum finding_code code; /* one of WEFT-TRUST */
+    const char *change;     /* what: "key and address" */
+    const char *key;        /* of the hub's word */
+    int64_t for_s;          /* so long ago it was said, or believed */
+    int64_t left_s;         /* and it will be believed in so long; 0: once the operator says so */
+};
+
 /** A name that is left out of the hosts file. */
 struct self_name {
     const char *name;
@@ -114,6 +124,7 @@ struct self_facts {
     const char *lockout;   /* why the clock has handshakes refused, a clause */
     const char *drained;   /* why this node is drained, a clause */
     const char *rates;     /* why rates are not kept */
+    const char *rules;     /* why the network's rules are not enforced here */
     const char *offloads;  /* which are off, and why: "the offload udp-gso is off: it got lost" */
     const char *apart_at;  /* the device at which datagrams of one flow arrive one by one, and which
                               does not merge them though it could */
@@ -137,6 +148,8 @@ struct self_facts {
     size_t n_others;
     const struct self_peer *peers; /* @n_peers */
     size_t n_peers;
+    const struct self_trust *trust; /* @n_trust that are to be shown */
+    size_t n_trust;
     const struct self_name *names; /* @n_names that are left out */
     size_t n_names;
     const struct self_subnet *subnets; /* @n_subnets */

@@ -112,6 +112,9 @@ static void test_each_fault_of_the_machine(void **state)
     facts.rates = "this engine cannot";
     assert_string_equal(codes(&facts), "WEFT-RATE-001 a");
     facts = well(&peer);
+    facts.rules = "this kernel has no packet filter";
+    assert_string_equal(codes(&facts), "WEFT-RULE-001 a");
+    facts = well(&peer);
     facts.offloads = "the offload tso is off: it got lost";
     assert_string_equal(codes(&facts), "WEFT-OFFLOAD-001 a");
     facts = well(&peer);

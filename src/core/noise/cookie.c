@@ -55,6 +55,13 @@ void cookie_checker_set_key(struct cookie_checker *checker, const struct x25519_
     cookie_key_of(public, &checker->cookie_key);
 }
 
+void cookie_checker_share(struct cookie_checker *checker, const struct cookie_checker *from)
+{
+    checker->secret = from->secret;
+    checker->secret_birth = from->secret_birth;
+    checker->has_secret = from->has_secret;
+}
+
 bool cookie_check_mac1(const struct cookie_checker *checker, const void *msg, size_t len)
 {
     struct wg_macs macs = macs_of(msg, len);

@@ -51,6 +51,10 @@ struct cookie_maker {
  */
 void cookie_checker_set_key(struct cookie_checker *checker, const struct x25519_public *public);
 
+/** cookie_checker_share() - cookies that @from has given are good for @checker, too: both are of
+ * one device, which answers under two keys. After each cookie_checker_refresh() of @from. */
+void cookie_checker_share(struct cookie_checker *checker, const struct cookie_checker *from);
+
 /** cookie_checker_is_stale() - the secret is older than two minutes, or there is none yet. */
 bool cookie_checker_is_stale(const struct cookie_checker *checker, nsec_t now);
 

@@ -42,3 +42,25 @@ void noise_remote_set_local(struct noise_remote *remote, const struct noise_loca
     if (!remote->has_static_static)
         secret_wipe(&remote->static_static, sizeof(remote->static_static));
 }
+
+void noise_remote_set_public(struct noise_remote *remote, const struct noise_local *local,
+    const struct x25519_public *public)
+{
+    remote->public = *public;
+    noise_remote_set_local(remote, local);
+}
+
+void noise_remote_under(struct noise_remote *ret, const struct noise_remote *remote,
+    const struct noise_local *local, const struct x25519_public *public)
+{
+    *ret = *remote;
+    noise_remote_set_public(ret, local, public);
+}
+
+void noise_remote_remember(struct noise_remote *remote, const struct noise_remote *used)
+{
+    remote->sent = used->sent;
+    remote->received = used->received;
+    remote->consumed_at = used->consumed_at;
+    remote->has_consumed = used->has_consumed;
+}

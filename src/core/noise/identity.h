@@ -37,7 +37,7 @@ struct noise_psk {
 struct noise_remote {
     const struct noise_profile *profile; /* pins: what we initiate with, and always answer to */
     bool takes_any;                      /* we answer to any other profile of its, too */
-    struct x25519_public public;         /* its identity; immutable */
+    struct x25519_public public;         /* its identity */
     struct noise_psk psk;                /* all zeroes without one; the next handshake has it */
     struct x25519_shared static_static;  /* DH of both static keys, computed once */
     bool has_static_static;              /* false: we have no key, or its point is refused */
@@ -59,3 +59,22 @@ struct noise_choice noise_remote_choice(const struct noise_remote *remote);
 
 /** noise_remote_set_local() - our own key has changed: compute the static-static secret anew. */
 void noise_remote_set_local(struct noise_remote *remote, const struct noise_local *local);
+
+/** noise_remote_set_public() - it goes on under another key: all that is remembered of it stays. */
+void noise_remote_set_public(struct noise_remote *remote, const struct noise_local *local,
+    const struct x25519_public *public);
+
+/**
+ * noise_remote_under() - @remote, for one handshake under other keys than its own
+ * @local:	our identity in that handshake
+ * @public:	its identity in that handshake
+ *
+ * For ends that change their keys, and answer under two for that time. Costs a Diffie-Hellman.
+ * After the handshake: noise_remote_remember(), and wipe it.
+ */
+void noise_remote_under(struct noise_remote *ret, const struct noise_remote *remote,
+    const struct noise_local *local, const struct x25519_public *public);
+
+/** noise_remote_remember() - @used, of noise_remote_under(), has begun or answered a handshake: its
+ * timestamps are those of @remote, whose clock is one, whatever key it speaks under. */
+void noise_remote_remember(struct noise_remote *remote, const struct noise_remote *used);

@@ -196,6 +196,27 @@ static void test_mac1(void **state)
     assert_false(cookie_check_mac1(&f.checker, &f.msg, sizeof(f.msg)));
 }
 
+/* A device with two keys has a checker for each, and gives cookies that are good for both. */
+static void test_two_keys(void **state)
+{
+    struct x25519_public next = {{10}};
+    struct cookie_checker checker = {.has_secret = false};
+    struct wg_cookie_reply reply;
+    struct fixture f;
+
+    fixture_init(&f);
+    cookie_checker_set_key(&checker, &next);
+    cookie_checker_refresh(&f.checker, 0, &f.rng);
+    cookie_checker_share(&checker, &f.checker);
+    cookie_add_macs(&f.maker, &next, &f.msg, sizeof(f.msg), 0);
+    assert_false(cookie_check_mac1(&f.checker, &f.msg, sizeof(f.msg)));
+    assert_true(cookie_check_mac1(&checker, &f.msg, sizeof(f.msg)));
+    assert_true(cookie_create_reply(&checker, &f.msg, sizeof(f.msg), &f.src, 0, &f.rng, &reply));
+    assert_false(cookie_consume_reply(&f.maker, &f.public, &reply, 0));
+    assert_true(cookie_consume_reply(&f.maker, &next, &reply, 0));
+    assert_true(mac2_at(&f, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_source_is_bound),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_mac1),
+        cmocka_unit_test(test_two_keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -482,6 +482,63 @@ static void test_impostor(void **state)
     handshake_clear(&hs);
 }
 
+/* Either end under its own key or the next one: each of the four is a session of the same pair, and
+ * what was sent under one is a replay under every other. */
+static void test_next_keys(void **state)
+{
+    struct x25519_secret secret;
+    struct noise_local i_next, r_next;
+    struct wg_initiation first;
+    struct pair p;
+
+    pair_init(&p, 9);
+    x25519_secret_make(&secret, &p.rng);
+    noise_local_set(&i_next, &secret);
+    x25519_secret_make(&secret, &p.rng);
+    noise_local_set(&r_next, &secret);
+    for (unsigned n = 0; n < 4; n++) {
+        const struct noise_local *i_local = n & 1 ? &i_next : &p.i.local;
+        const struct noise_local *r_local = n & 2 ? &r_next : &p.r.local;
+        struct noise_remote at_i, at_r;
+        struct handshake_incoming in;
+        struct wg_initiation msg;
+        struct wg_response answer;
+        struct keypair *ki, *kr;
+
+        noise_remote_under(&at_i, &p.i.remote, i_local, &r_local->public);
+        assert_int_equal(
+            handshake_create_initiation(&p.i.hs, i_local, &at_i, 10 + n, WALL + n, &p.rng, &msg),
+            0);
+        noise_remote_remember(&p.i.remote, &at_i);
+        if (n == 0)
+            first = msg;
+        assert_int_equal(handshake_open_initiation(r_local, &p.r.remote.profile, 1, &msg, &in), 0);
+        assert_true(x25519_public_equal(&in.public, &i_local->public));
+        noise_remote_under(&at_r, &p.r.remote, r_local, &in.public);
+        assert_int_equal(
+            handshake_consume_initiation(&p.r.hs, &at_r, &in, (nsec_t)n * NSEC_PER_SEC), 0);
+        assert_int_equal(handshake_create_response(&p.r.hs, &at_r, 20 + n, &p.rng, &answer), 0);
+        noise_remote_remember(&p.r.remote, &at_r);
+        assert_int_equal(handshake_consume_response(&p.i.hs, i_local, &p.i.remote, &answer), 0);
+        assert_int_equal(handshake_derive(&p.i.hs, chacha(), NULL, 0, &ki), 0);
+        assert_int_equal(handshake_derive(&p.r.hs, chacha(), NULL, 0, &kr), 0);
+        assert_true(talks(ki, kr) && talks(kr, ki));
+        keypair_unref(ki);
+        keypair_unref(kr);
+    }
+    /* The peers are still known under their own keys, and their clocks stand at the last one. */
+    assert_true(x25519_public_equal(&p.i.remote.public, &p.r.local.public));
+    assert_int_equal(take_initiation(&p, &first, 9 * NSEC_PER_SEC), HANDSHAKE_E_REPLAY);
+    noise_remote_set_public(&p.i.remote, &i_next, &r_next.public);
+    noise_remote_set_public(&p.r.remote, &r_next, &i_next.public);
+    p.i.local = i_next;
+    p.r.local = r_next;
+    assert_int_equal(create_initiation(&p, WALL + NSEC_PER_SEC, &first), 0);
+    assert_int_equal(take_initiation(&p, &first, 10 * NSEC_PER_SEC), 0);
+    handshake_clear(&p.i.hs);
+    handshake_clear(&p.r.hs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_psk),
         cmocka_unit_test(test_no_key),
         cmocka_unit_test(test_impostor),
+        cmocka_unit_test(test_next_keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

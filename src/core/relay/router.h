@@ -17,7 +17,7 @@
  *              address to another node while the first is silent): each keeps
  *              its own leases, and a new handshake is taken for one of the node
  *              that was heard there last.
- *   initiation goes to the one peer whose public key made its mac1. That peer
+ *   initiation goes to the one peer whose public key, or next one, made its mac1. That peer
  *              then holds a pending lease: it may answer to that index.
  *   response   must have such a lease, and a mac1 made with the initiator's key.
  *              The lease is then established, and so is one for the way back.
@@ -94,6 +94,10 @@ struct router *router_free(struct router *r);
 int router_network_add(
     struct router_network **ret, struct router *r, const struct x25519_public *hub);
 
+/** router_network_set_keys() - @hub is the hub's key in it, and @next, too; NULL: that alone. */
+void router_network_set_keys(struct router *r, struct router_network *net,
+    const struct x25519_public *hub, const struct x25519_public *next);
+
 /** router_network_remove() - with its nodes and their leases; nothing of it passes afterwards. */
 void router_network_remove(struct router *r, struct router_network *net);
 
@@ -105,6 +109,11 @@ void router_network_remove(struct router *r, struct router_network *net);
  */
 int router_node_add(struct router_node **ret, struct router *r, struct router_network *net,
     const struct x25519_public *key);
+
+/** router_node_set_keys() - handshake messages for @node are made for @key or for @next; NULL: for
+ * @key alone. Its leases stay as they are. */
+void router_node_set_keys(struct router *r, struct router_node *node,
+    const struct x25519_public *key, const struct x25519_public *next);
 
 /** router_node_remove() - with its leases; nothing passes to it or from it afterwards. */
 void router_node_remove(struct router *r, struct router_node *node);

@@ -20,8 +20,7 @@
 #define ROUTER_COST_TRY     (30 * NSEC_PER_USEC)
 #define ROUTER_COST_BURST   (8 * NSEC_PER_SEC)
 
-/* Was @macs->mac1, which ends the first @len bytes of @msg, made for this key? */
-static bool is_made_for(
+static bool is_made_with(
     const struct router_mac1_key *key, const void *msg, size_t len, const struct wg_macs *macs)
 {
     struct blake2s_mac mac;
@@ -30,9 +29,17 @@ static bool is_made_for(
     return secret_equal(mac.b, macs->mac1, sizeof(mac.b));
 }
 
-static bool is_initiation_for(const struct router_mac1_key *key, const struct wg_initiation *msg)
+/* Was @macs->mac1, which ends the first @len bytes of @msg, made for this addressee? */
+static bool is_made_for(
+    const struct router_addressee *to, const void *msg, size_t len, const struct wg_macs *macs)
 {
-    return is_made_for(key, msg, offsetof(struct wg_initiation, macs), &msg->macs);
+    return is_made_with(&to->key, msg, len, macs) ||
+           (to->has_next && is_made_with(&to->next, msg, len, macs));
+}
+
+static bool is_initiation_for(const struct router_addressee *to, const struct wg_initiation *msg)
+{
+    return is_made_for(to, msg, offsetof(struct wg_initiation, macs), &msg->macs);
 }
 
 /* ---- whose initiation is it? ---- */
@@ -54,7 +61,7 @@ static bool try_peer(struct search *s, struct router_node *peer)
     if (router__find_block(s->router, s->sender, peer))
         return false;
     s->tried++;
-    return is_initiation_for(&peer->key, s->msg);
+    return is_initiation_for(&peer->self, s->msg);
 }
 
 /*
@@ -156,7 +163,7 @@ static struct router_verdict on_initiation(
     if (!first)
         return router__pass();
     for (struct router_node *it = first; it; it = router__sender(r, &in->from, it->claimed))
-        if (is_initiation_for(&it->network->hub_key, msg))
+        if (is_initiation_for(&it->network->hub, msg))
             return router__pass();
     for (struct router_node *it = first; it; it = router__sender(r, &in->from, it->claimed)) {
         struct router_node *peer = NULL;
@@ -175,7 +182,7 @@ static struct router_verdict on_initiation(
      * search. */
     list_foreach(net, &r->networks, in_router) {
         rate_pay(&first->initiations, in->now, ROUTER_COST_TRY);
-        if (is_initiation_for(&net->hub_key, msg))
+        if (is_initiation_for(&net->hub, msg))
             return router__pass();
     }
     return router__drop(DROP_RELAY_NO_MATCH);
@@ -201,7 +208,7 @@ static struct router_verdict forward_response(struct router *r, const struct rou
     uint32_t index = le32_get(msg->sender);
     struct lease *back;
 
-    if (!is_made_for(&initiator->key, msg, offsetof(struct wg_response, macs), &msg->macs))
+    if (!is_made_for(&initiator->self, msg, offsetof(struct wg_response, macs), &msg->macs))
         return router__drop(DROP_RELAY_NO_MATCH);
     if (there->state == LEASE_STATE_ESTABLISHED) {
         back = lease_find(&r->leases, &initiator->leases, index, in->now);

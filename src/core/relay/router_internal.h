@@ -130,17 +130,25 @@ struct router_mac1_key {
     struct blake2s_digest b; /* HASH(label-mac1 || public key): no secret */
 };
 
+/** To whom a message may be made: under one key, or under either of two while one follows the
+ * other. */
+struct router_addressee {
+    struct router_mac1_key key;
+    struct router_mac1_key next;
+    bool has_next;
+};
+
 struct router_network {
-    struct list in_router;          /* changing; in router.networks */
-    struct list nodes;              /* changing; owns them; members: router_node.in_network */
-    struct router_mac1_key hub_key; /* immutable: of messages to the hub itself */
+    struct list in_router;       /* changing; in router.networks */
+    struct list nodes;           /* changing; owns them; members: router_node.in_network */
+    struct router_addressee hub; /* changing: of messages to the hub itself */
 };
 
 struct router_node {
     struct lease_party leases;      /* tables */
     struct router_network *network; /* immutable; pins */
-    struct x25519_public public;    /* immutable */
-    struct router_mac1_key key;     /* immutable: of messages to this node */
+    struct x25519_public public;    /* changing */
+    struct router_addressee self;   /* changing: of messages to this node */
     struct list in_network;         /* changing; in network->nodes */
     struct list blocks;             /* changing; members: router_block.ends[] */
     struct htab_link by_remote;     /* tables; a member while has_address */

@@ -15,6 +15,16 @@ static void mac1_key(struct router_mac1_key *ret, const struct x25519_public *pu
     blake2s_hash(label, sizeof(label), public->b, sizeof(public->b), &ret->b);
 }
 
+/* @next: NULL: none. */
+static void set_addressee(
+    struct router_addressee *to, const struct x25519_public *key, const struct x25519_public *next)
+{
+    mac1_key(&to->key, key);
+    to->has_next = next != NULL;
+    if (next)
+        mac1_key(&to->next, next);
+}
+
 struct router_node *router__node_of(struct lease_party *party)
 {
     return container_of(party, struct router_node, leases);
@@ -176,7 +186,7 @@ int router_node_add(struct router_node **ret, struct router *r, struct router_ne
         return -ENOMEM;
     node->network = net;
     node->public = *key;
-    mac1_key(&node->key, key);
+    set_addressee(&node->self, key, NULL);
     list_init(&node->blocks);
     (void)pthread_mutex_lock(&r->changing);
     node->leases.id = r->next_id++;
@@ -186,6 +196,15 @@ int router_node_add(struct router_node **ret, struct router *r, struct router_ne
     (void)pthread_mutex_unlock(&r->changing);
     *ret = node;
     return 0;
+}
+
+void router_node_set_keys(struct router *r, struct router_node *node,
+    const struct x25519_public *key, const struct x25519_public *next)
+{
+    (void)pthread_mutex_lock(&r->changing);
+    node->public = *key;
+    set_addressee(&node->self, key, next);
+    (void)pthread_mutex_unlock(&r->changing);
 }
 
 /* With `changing` and the workers' locks. */
@@ -219,12 +238,20 @@ int router_network_add(
     if (!net)
         return -ENOMEM;
     list_init(&net->nodes);
-    mac1_key(&net->hub_key, hub);
+    set_addressee(&net->hub, hub, NULL);
     (void)pthread_mutex_lock(&r->changing);
     list_add_tail(&r->networks, &net->in_router);
     (void)pthread_mutex_unlock(&r->changing);
     *ret = net;
     return 0;
+}
+
+void router_network_set_keys(struct router *r, struct router_network *net,
+    const struct x25519_public *hub, const struct x25519_public *next)
+{
+    (void)pthread_mutex_lock(&r->changing);
+    set_addressee(&net->hub, hub, next);
+    (void)pthread_mutex_unlock(&r->changing);
 }
 
 void router_network_remove(struct router *r, struct router_network *net)

@@ -698,6 +698,36 @@ static void test_limits(void **state)
     w.router = router_free(w.router);
 }
 
+/* Messages are for a node, and for the hub, under either of its keys. */
+static void test_next_keys(void **state)
+{
+    struct world w = world();
+    struct x25519_public key = router_sample_key(1), next = router_sample_key(50);
+    struct x25519_public hub = router_sample_key(100), hub_next = router_sample_key(150);
+
+    assert_drop(initiate(&w, 0, 50, 10), DROP_RELAY_NO_MATCH);
+    router_node_set_keys(w.router, w.nodes[1], &key, &next);
+    assert_forward(initiate(&w, 0, 50, 10), 1);
+    assert_forward(respond(&w, 1, 0, 11, 10), 0);
+    assert_forward(initiate(&w, 0, 1, 12), 1);
+    /* Answers are made for the key that initiated. */
+    assert_forward(initiate(&w, 1, 0, 13), 0);
+    assert_forward(respond(&w, 0, 50, 14, 13), 1);
+    /* Then the next one is the key: what it had is still its own, and the other one is nobody's. */
+    router_node_set_keys(w.router, w.nodes[1], &next, NULL);
+    assert_forward(data(&w, 0, 11), 1);
+    assert_forward(initiate(&w, 0, 50, 15), 1);
+    assert_drop(initiate(&w, 0, 1, 16), DROP_RELAY_NO_MATCH);
+
+    assert_drop(initiate(&w, 0, 150, 20), DROP_RELAY_NO_MATCH);
+    router_network_set_keys(w.router, w.nets[0], &hub, &hub_next);
+    assert_pass(initiate(&w, 0, 150, 20));
+    assert_pass(initiate(&w, 0, 100, 20));
+    router_network_set_keys(w.router, w.nets[0], &hub_next, NULL);
+    assert_drop(initiate(&w, 0, 100, 20), DROP_RELAY_NO_MATCH);
+    w.router = router_free(w.router);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -709,6 +739,7 @@ int main(void)
         cmocka_unit_test(test_no_match),
         cmocka_unit_test(test_same_key_in_two_networks),
         cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_next_keys),
         cmocka_unit_test(test_index_clashes),
         cmocka_unit_test(test_device_asks_for_an_index),
         cmocka_unit_test(test_lifetimes),

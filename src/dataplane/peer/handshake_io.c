@@ -49,6 +49,61 @@ static void drop(struct port *p, enum drop_reason reason)
     drop_count(&p->drops, reason, 1);
 }
 
+/* ---- keys ---- */
+
+static const struct noise_local *our_key(const struct device *d, struct key_choice keys)
+{
+    return keys.is_our_next ? &d->next->local : &d->local;
+}
+
+static const struct x25519_public *their_key(const struct peer *peer, struct key_choice keys)
+{
+    return keys.is_their_next ? &peer->next->public : &peer->remote.public;
+}
+
+/*
+ * The keys of the next initiation: first those that both ends are to use. While nobody answers, the
+ * other ones take turns with them, as the peer may have changed its key, or not know ours, without
+ * our having heard of it.
+ */
+static struct key_choice choose_keys(const struct peer *peer)
+{
+    bool has_two = peer->next != NULL;
+    bool has_ours = peer->device->next && peer->device->initiates_with_next;
+    bool is_their_turn = has_two && peer->n_unanswered % 2 == 1;
+    bool is_our_turn = has_ours && peer->n_unanswered / (has_two ? 2 : 1) % 2 == 1;
+
+    return (struct key_choice){
+        .is_our_next = has_ours && peer->keeps_to_our_key == is_our_turn,
+        .is_their_next = has_two && peer->next->is_heard != is_their_turn,
+    };
+}
+
+/** A peer as it is under the keys of one handshake. */
+struct under {
+    struct noise_remote *remote; /* pins: the peer's own, or @other */
+    struct noise_remote other;
+};
+
+/* Until under_end(). */
+static void under_begin(struct under *u, struct peer *peer, struct key_choice keys)
+{
+    u->remote = &peer->remote;
+    if (!keys.is_our_next && !keys.is_their_next)
+        return;
+    u->remote = &u->other;
+    noise_remote_under(
+        &u->other, &peer->remote, our_key(peer->device, keys), their_key(peer, keys));
+}
+
+static void under_end(struct under *u, struct peer *peer)
+{
+    if (u->remote == &peer->remote)
+        return;
+    noise_remote_remember(&peer->remote, &u->other);
+    secret_wipe(&u->other, sizeof(u->other));
+}
+
 /* ---- sending ---- */
 
 /* A handshake message, at once, by @path. */
@@ -64,12 +119,13 @@ static void send_at_once(struct sender *s, const struct udp_path *path, const vo
     sender_flush(s);
 }
 
-static void send_message(
-    struct peer *peer, const struct udp_path *path, void *msg, size_t len, nsec_t now)
+static void send_message(struct peer *peer, struct key_choice keys, const struct udp_path *path,
+    void *msg, size_t len, nsec_t now)
 {
     struct port *p = peer->device->port;
 
-    cookie_add_macs(&peer->cookies, &peer->remote.public, msg, len, now);
+    cookie_add_macs(&peer->cookies, their_key(peer, keys), msg, len, now);
+    peer->has_greeted_next = keys.is_their_next;
     if (endpoint_is_none(&path->remote)) {
         drop(p, DROP_NO_ENDPOINT);
         return;
@@ -83,6 +139,7 @@ void handshake_io_abandon(struct peer *peer)
     if (peer->handshake.state != HANDSHAKE_STATE_NONE)
         index_release(&peer->device->port->index, peer->handshake.local_index);
     handshake_clear(&peer->handshake);
+    peer->begun = (struct key_choice){.is_our_next = false};
 }
 
 /* An index for a session with @peer that nothing else on the port has. */
@@ -125,8 +182,11 @@ void handshake_io_initiate(struct peer *peer, nsec_t now)
     struct udp_path path = peer_copy_path(peer, &peer->path);
     struct device *d = peer->device;
     struct port *p = d->port;
+    struct key_choice keys = choose_keys(peer);
     struct wg_initiation msg;
+    struct under under;
     uint32_t index;
+    int r;
 
     /* Told even when it fails, so that the next attempt is a timeout away. */
     timers_on_initiation_sent(&peer->timers, now, &p->rng);
@@ -135,20 +195,35 @@ void handshake_io_initiate(struct peer *peer, nsec_t now)
         drop(p, DROP_NO_BUFFER);
         return;
     }
-    if (handshake_create_initiation(
-            &peer->handshake, &d->local, &peer->remote, index, date(peer), &p->rng, &msg) != 0) {
+    peer->n_unanswered++;
+    under_begin(&under, peer, keys);
+    r = handshake_create_initiation(
+        &peer->handshake, our_key(d, keys), under.remote, index, date(peer), &p->rng, &msg);
+    under_end(&under, peer);
+    if (r != 0) {
         index_release(&p->index, index);
         return;
     }
+    peer->begun = keys;
     if (tai64n_compare(&peer->remote.sent, &p->stamped) > 0)
         p->stamped = peer->remote.sent;
-    send_message(peer, &path, &msg, sizeof(msg), now);
+    send_message(peer, keys, &path, &msg, sizeof(msg), now);
+}
+
+void handshake_io_begin_again(struct peer *peer)
+{
+    bool is_begun = peer->handshake.state != HANDSHAKE_STATE_NONE;
+
+    handshake_io_abandon(peer);
+    if (is_begun && peer->device->link.is_up)
+        handshake_io_initiate(peer, clock_now());
 }
 
 /* ---- sessions ---- */
 
 /* A finished handshake becomes a keypair in its slot; without memory its index is given back. */
-static bool begin_session(struct peer *peer, struct handshake *hs, nsec_t now)
+static bool begin_session(
+    struct peer *peer, struct handshake *hs, struct key_choice keys, nsec_t now)
 {
     struct port *p = peer->device->port;
     const struct aead_algorithm *alg = p->aead[hs->profile->transport];
@@ -165,6 +240,11 @@ static bool begin_session(struct peer *peer, struct handshake *hs, nsec_t now)
     keypairs_add(&peer->keypairs, kp, &evicted);
     peer_retire(peer, &evicted);
     timers_on_session_derived(&peer->timers, now);
+    peer->n_unanswered = 0;
+    peer->has_session_under_next = keys.is_our_next;
+    /* Only who has that key can have come so far. */
+    if (keys.is_their_next)
+        peer->next->is_heard = true;
     return true;
 }
 
@@ -187,8 +267,9 @@ void handshake_io_session_ready(struct peer *peer, nsec_t now)
  * Back to where the initiation came from, also when the peer is pinned elsewhere: a relay on the
  * way learns from the response whose packets it will carry.
  */
-static void send_response(
-    struct peer *peer, struct handshake *hs, const struct udp_path *path, nsec_t now)
+static void send_response(struct peer *peer, struct key_choice keys,
+    const struct noise_remote *remote, struct handshake *hs, const struct udp_path *path,
+    nsec_t now)
 {
     struct port *p = peer->device->port;
     struct wg_response msg;
@@ -198,15 +279,15 @@ static void send_response(
         drop(p, DROP_NO_BUFFER);
         return;
     }
-    if (handshake_create_response(hs, &peer->remote, index, &p->rng, &msg) != 0) {
+    if (handshake_create_response(hs, remote, index, &p->rng, &msg) != 0) {
         index_release(&p->index, index);
         drop(p, DROP_HANDSHAKE_INVALID);
         return;
     }
-    if (!begin_session(peer, hs, now))
+    if (!begin_session(peer, hs, keys, now))
         return;
     timers_on_response_sent(&peer->timers, now);
-    send_message(peer, path, &msg, sizeof(msg), now);
+    send_message(peer, keys, path, &msg, sizeof(msg), now);
 }
 
 /* Only the responder can know this, so it says so in its log. The initiator gets no answer, as it
@@ -253,38 +334,47 @@ static bool on_stale_initiation(struct peer *peer, nsec_t now)
  */
 static struct peer *take_initiation(struct device *d, const struct handshake_msg *m, nsec_t now)
 {
+    struct key_choice keys = {.is_our_next = m->is_to_next && d->next};
     struct handshake_incoming in;
     struct handshake answer;
     struct wg_initiation msg;
+    struct under under;
     struct peer *peer;
     bool is_due = false;
     int r;
 
     handshake_clear(&answer);
     memcpy(&msg, m->msg, sizeof(msg));
-    if (handshake_open_initiation(&d->local, noise_profiles, NOISE_PROFILE_N, &msg, &in) != 0) {
+    if (handshake_open_initiation(our_key(d, keys), noise_profiles, NOISE_PROFILE_N, &msg, &in) !=
+        0) {
         drop(d->port, DROP_HANDSHAKE_INVALID);
         return NULL;
     }
     peer = peer_find(d, &in.public);
     if (!peer) {
+        peer = peer_find_next(d, &in.public);
+        keys.is_their_next = true;
+    }
+    if (!peer) {
         drop(d->port, DROP_UNKNOWN_PEER);
         goto out;
     }
-    r = handshake_consume_initiation(&answer, &peer->remote, &in, now);
+    under_begin(&under, peer, keys);
+    r = handshake_consume_initiation(&answer, under.remote, &in, now);
     if (r == HANDSHAKE_E_PROFILE)
         on_mismatch(peer, in.profile, m, now);
     else if (r == HANDSHAKE_E_REPLAY)
         is_due = on_stale_initiation(peer, now);
     else if (r != 0)
         drop(d->port, DROP_HANDSHAKE_INVALID);
-    if (r != 0)
-        goto out;
-    peer_count(&peer->rx_bytes, sizeof(msg));
-    timers_on_other_received(&peer->timers, now);
-    peer_learn_path(peer, &m->path, false);
-    send_response(peer, &answer, &m->path, now);
-    is_due = true;
+    if (r == 0) {
+        peer_count(&peer->rx_bytes, sizeof(msg));
+        timers_on_other_received(&peer->timers, now);
+        peer_learn_path(peer, &m->path, false);
+        send_response(peer, keys, under.remote, &answer, &m->path, now);
+        is_due = true;
+    }
+    under_end(&under, peer);
 out:
     handshake_clear(&answer);
     secret_wipe(&in, sizeof(in));
@@ -304,7 +394,8 @@ static struct peer *take_response(struct device *d, const struct handshake_msg *
         return NULL;
     }
     if (peer->handshake.local_index != le32_get(msg.receiver) ||
-        handshake_consume_response(&peer->handshake, &d->local, &peer->remote, &msg) != 0) {
+        handshake_consume_response(
+            &peer->handshake, our_key(d, peer->begun), &peer->remote, &msg) != 0) {
         drop(d->port, DROP_HANDSHAKE_INVALID);
         return NULL;
     }
@@ -312,7 +403,7 @@ static struct peer *take_response(struct device *d, const struct handshake_msg *
     timers_on_other_received(&peer->timers, now);
     peer_learn_path(peer, &m->path, true);
     profile = peer->handshake.profile;
-    if (!begin_session(peer, &peer->handshake, now))
+    if (!begin_session(peer, &peer->handshake, peer->begun, now))
         return NULL;
     timers_on_handshake_complete(&peer->timers, now);
     /* The peer's cipher was changed while this was under way: the next session has the new one. */
@@ -334,7 +425,9 @@ static void take_cookie_reply(struct port *p, const struct handshake_msg *m, nse
     peer = index_peer(&p->index, le32_get(msg.receiver));
     if (!peer)
         drop(p, DROP_UNKNOWN_INDEX);
-    else if (!cookie_consume_reply(&peer->cookies, &peer->remote.public, &msg, now))
+    else if (!cookie_consume_reply(&peer->cookies,
+                 their_key(peer, (struct key_choice){.is_their_next = peer->has_greeted_next}),
+                 &msg, now))
         drop(p, DROP_COOKIE_INVALID);
     else
         peer_count(&peer->rx_bytes, sizeof(msg));
@@ -343,6 +436,7 @@ static void take_cookie_reply(struct port *p, const struct handshake_msg *m, nse
 static void send_cookie(struct port *p, const struct handshake_msg *m, nsec_t now)
 {
     struct device *d = m->device;
+    struct cookie_checker *checker = &d->checker;
     struct wg_cookie_reply reply;
 
     if (cookie_checker_is_stale(&d->checker, now)) {
@@ -350,7 +444,11 @@ static void send_cookie(struct port *p, const struct handshake_msg *m, nsec_t no
         cookie_checker_refresh(&d->checker, now, &p->rng);
         gate_open(&p->gate);
     }
-    if (cookie_create_reply(&d->checker, m->msg, m->len, &m->path.remote, now, &p->rng, &reply))
+    if (m->is_to_next && d->next) {
+        checker = &d->next->checker;
+        cookie_checker_share(checker, &d->checker);
+    }
+    if (cookie_create_reply(checker, m->msg, m->len, &m->path.remote, now, &p->rng, &reply))
         send_at_once(p->sender, &m->path, &reply, sizeof(reply));
 }
 

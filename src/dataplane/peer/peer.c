@@ -44,6 +44,15 @@ int peer_new(struct peer **ret, struct device *d, const struct x25519_public *pu
     return 0;
 }
 
+static void forget_next(struct peer *peer)
+{
+    if (!peer->next)
+        return;
+    htab_remove(&peer->device->by_next_key, &peer->next->by_key);
+    free(peer->next);
+    peer->next = NULL;
+}
+
 void peer_unlink(struct peer *peer)
 {
     struct device *d = peer->device;
@@ -51,6 +60,7 @@ void peer_unlink(struct peer *peer)
     peer->is_unlinked = true;
     allowedips_remove_owner(&d->allowed, &peer->allowed);
     htab_remove(&d->by_key, &peer->by_key);
+    forget_next(peer);
     list_remove(&peer->siblings);
     poll_list_remove(&d->port->polls, &peer->poll);
     d->n_peers--;
@@ -78,6 +88,59 @@ struct peer *peer_find(const struct device *d, const struct x25519_public *publi
             return peer;
     }
     return NULL;
+}
+
+struct peer *peer_find_next(const struct device *d, const struct x25519_public *public)
+{
+    uint64_t hash = key_hash(d, public);
+
+    for (struct htab_link *l = htab_first(&d->by_next_key, hash); l; l = htab_next(l, hash)) {
+        struct peer_next *next = container_of(l, struct peer_next, by_key);
+
+        if (x25519_public_equal(&next->public, public))
+            return next->peer;
+    }
+    return NULL;
+}
+
+int peer_set_next(struct peer *peer, const struct x25519_public *public)
+{
+    struct device *d = peer->device;
+    struct peer_next *next = NULL;
+
+    if (!x25519_public_is_none(public)) {
+        next = calloc(1, sizeof(*next));
+        if (!next)
+            return -ENOMEM;
+        next->public = *public;
+        next->peer = peer;
+        if (htab_add(&d->by_next_key, &next->by_key, key_hash(d, public)) != 0) {
+            free(next);
+            return -ENOMEM;
+        }
+    }
+    forget_next(peer);
+    peer->next = next;
+    if (peer->has_greeted_next)
+        secret_wipe(&peer->cookies, sizeof(peer->cookies));
+    peer->has_greeted_next = false;
+    return 0;
+}
+
+void peer_use_next(struct peer *peer)
+{
+    struct device *d = peer->device;
+    struct x25519_public public = peer->next->public;
+
+    htab_remove(&d->by_key, &peer->by_key);
+    /* Cannot fail: the table has its chains. */
+    (void)htab_add(&d->by_key, &peer->by_key, key_hash(d, &public));
+    noise_remote_set_public(&peer->remote, &d->local, &public);
+    forget_next(peer);
+    /* A cookie that was given for the key before is none for this one. */
+    if (!peer->has_greeted_next)
+        secret_wipe(&peer->cookies, sizeof(peer->cookies));
+    peer->has_greeted_next = false;
 }
 
 void peer_tell(struct peer *peer)

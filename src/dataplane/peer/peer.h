@@ -4,7 +4,7 @@
  * Private to dataplane/. The protocol is in noise/; here it meets threads,
  * sockets and memory.
  *
- * A peer is found by its public key (device), by an inner address (the
+ * A peer is found by its public key or its next one (device), by an inner address (the
  * device's allowed IPs) or through a keypair's owner (the port's index table).
  * It is unlinked with the gates closed, so data threads that found it
  * may use it until they leave the gate.
@@ -53,15 +53,36 @@ struct staged {
     _Atomic unsigned n; /* written under the peer's lock; read without it, it is a hint */
 };
 
+/** The key that a peer goes on with. A handshake under either key is one with this peer, so its
+ * sessions, blocks and all else stay where they are when it changes. */
+struct peer_next {
+    struct x25519_public public;
+    struct htab_link by_key; /* in device->by_next_key */
+    struct peer *peer;       /* pins */
+    bool is_heard;           /* an authentic initiation under it has come: it is initiated to */
+};
+
+/** Under which keys a handshake is: of each end the one that it has, or its next one. */
+struct key_choice {
+    bool is_our_next;
+    bool is_their_next;
+};
+
 struct peer {
     struct device *device; /* pins; immutable */
 
     /* Under the port's lock: control thread and configuration. */
     struct htab_link by_key;     /* in device->by_key */
     struct list siblings;        /* in device->peers, oldest first */
-    struct noise_remote remote;  /* its identity (immutable) and what is remembered of it */
+    struct noise_remote remote;  /* its identity, and what is remembered of it */
+    struct peer_next *next;      /* owns; NULL: it has one key, as nearly always */
     struct handshake handshake;  /* that we have begun, under way */
+    struct key_choice begun;     /* the keys of @handshake */
     struct cookie_maker cookies; /* for the messages that we send it */
+    bool has_greeted_next;       /* the last of them was for its next key */
+    bool has_session_under_next; /* its last handshake was under our next key */
+    bool keeps_to_our_key;       /* it is not initiated to under our next key: it knows but one */
+    unsigned n_unanswered;       /* initiations to it since its last session began */
     nsec_t handshake_wall;       /* when the last session began, since 1970; 0: never */
     struct arrivals arrivals;    /* under keypairs that are gone */
     uint64_t lost_most;          /* the most that peer_arrivals() has given as lost */
@@ -122,6 +143,17 @@ void peer_free(struct peer *peer);
 
 /** peer_find() - by public key, NULL when there is none. Under the port's lock. */
 struct peer *peer_find(const struct device *d, const struct x25519_public *public);
+
+/** peer_find_next() - by next public key, likewise. */
+struct peer *peer_find_next(const struct device *d, const struct x25519_public *public);
+
+/** peer_set_next() - it is found by @public, too, which no other peer has; all zeroes: no more. For
+ * device_config.h, under the port's lock. 0 or -ENOMEM. */
+int peer_set_next(struct peer *peer, const struct x25519_public *public);
+
+/** peer_use_next() - its next key, which it has, is its key. For device_config.h, under the port's
+ * lock. */
+void peer_use_next(struct peer *peer);
 
 /** peer_tell() - have the control thread call peer_poll_notified() at once. Any thread, inside a
  * gate or under the port's lock. */
@@ -265,3 +297,7 @@ void handshake_io_session_ready(struct peer *peer, nsec_t now);
 
 /** handshake_io_abandon() - wipe a handshake that is under way, and release its index. */
 void handshake_io_abandon(struct peer *peer);
+
+/** handshake_io_begin_again() - a handshake that is under way, if there is one, is given up, and
+ * one under the keys of now is begun. */
+void handshake_io_begin_again(struct peer *peer);

@@ -200,9 +200,18 @@ void peer_poll_due(struct port *p, nsec_t now)
     sender_flush(p->sender);
 }
 
+/* The peer has begun a session with the key that we are about to leave, and would begin the next
+ * ones so, too: it does not know better before we begin one. */
+static bool wants_next_key(const struct peer *peer)
+{
+    return peer->device->next && peer->device->initiates_with_next && !peer->keeps_to_our_key &&
+           !peer->has_session_under_next;
+}
+
 static void take_notified(struct peer *peer, nsec_t now)
 {
     const struct device_listener *l = &peer->device->listener;
+    bool is_confirmed;
 
     if (peer->is_unlinked)
         return;
@@ -215,9 +224,12 @@ static void take_notified(struct peer *peer, nsec_t now)
     }
     if (atomic_exchange(&peer->has_new_path, false))
         check_route(peer, now);
-    if (atomic_exchange(&peer->has_confirmed, false))
+    is_confirmed = atomic_exchange(&peer->has_confirmed, false);
+    if (is_confirmed)
         handshake_io_session_ready(peer, now);
     poll_one(peer, now);
+    if (is_confirmed && wants_next_key(peer) && timers_on_rekey_wanted(&peer->timers))
+        poll_one(peer, now);
 }
 
 void peer_poll_notified(struct port *p)

@@ -18,6 +18,20 @@ static struct router *router_of(const struct device *d)
     return relay_router(d->relay.relay);
 }
 
+void relay_device_on_keys(struct peer *peer)
+{
+    if (peer->at_router)
+        router_node_set_keys(router_of(peer->device), peer->at_router, &peer->remote.public,
+            peer->next ? &peer->next->public : NULL);
+}
+
+void relay_device_on_our_keys(struct device *d)
+{
+    if (d->relay.network)
+        router_network_set_keys(router_of(d), d->relay.network, &d->local.public,
+            d->next ? &d->next->local.public : NULL);
+}
+
 /* Makes the peer known to the router, where it was heard last. */
 static int admit(struct peer *peer)
 {
@@ -25,6 +39,8 @@ static int admit(struct peer *peer)
     struct udp_path heard = peer_copy_path(peer, &peer->heard);
     int r = router_node_add(&peer->at_router, router_of(d), d->relay.network, &peer->remote.public);
 
+    if (r == 0)
+        relay_device_on_keys(peer);
     if (r == 0 && !endpoint_is_none(&heard.remote))
         relay_device_on_heard(peer, &heard);
     return r;
@@ -62,6 +78,8 @@ static int begin(struct device *d)
     if (r < 0)
         return r;
     r = router_network_add(&d->relay.network, router_of(d), &d->local.public);
+    if (r == 0)
+        relay_device_on_our_keys(d);
     list_foreach(peer, &d->peers, siblings)
         if (r == 0 && peer->is_relayed)
             r = admit(peer);

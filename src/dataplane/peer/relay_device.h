@@ -40,6 +40,12 @@ int relay_device_set(struct device *d, bool on);
  */
 int relay_device_set_peer(struct peer *peer, bool on);
 
+/** relay_device_on_keys() - the keys that @peer speaks under have changed. */
+void relay_device_on_keys(struct peer *peer);
+
+/** relay_device_on_our_keys() - those of the device have. */
+void relay_device_on_our_keys(struct device *d);
+
 /** relay_device_forget() - end what is relayed for @peer, which goes. */
 void relay_device_forget(struct peer *peer);
 

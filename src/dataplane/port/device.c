@@ -124,6 +124,7 @@ int device_new(
     list_init(&d->siblings);
     list_init(&d->peers);
     htab_init(&d->by_key, rng_u64(&port->rng));
+    htab_init(&d->by_next_key, rng_u64(&port->rng));
     cookie_checker_set_key(&d->checker, &d->local.public);
     r = open_tun(d, opt, e);
     if (r == 0) {
@@ -189,6 +190,11 @@ struct device *device_free(struct device *d)
     tun_close(&d->tun);
     allowedips_deinit(&d->allowed);
     htab_deinit(&d->by_key);
+    htab_deinit(&d->by_next_key);
+    if (d->next) {
+        secret_wipe(d->next, sizeof(*d->next));
+        free(d->next);
+    }
     secret_wipe(d, sizeof(*d));
     free(d);
     return NULL;

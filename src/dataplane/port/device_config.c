@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <linux/netlink.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/secret.h"
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"
 #include "net/tun/tun.h"
@@ -47,7 +49,166 @@ void shaping_config_set(struct device *d, struct pace *pace, uint64_t bits_per_s
     tx_wake(d);
 }
 
-/* ---- keys and peers ---- */
+/* ---- keys ---- */
+
+/* The device answers under @next, too, which is taken; NULL: under its own key alone. */
+static void replace_next(struct device *d, struct device_next *next)
+{
+    struct device_next *before = d->next;
+    struct peer *peer;
+
+    port_gates_close(d->port, d);
+    d->next = next;
+    port_gates_open(d->port, d);
+    if (!next)
+        d->initiates_with_next = false;
+    if (before) {
+        secret_wipe(before, sizeof(*before));
+        free(before);
+    }
+    list_foreach(peer, &d->peers, siblings) {
+        peer->has_session_under_next = false;
+        if (peer->begun.is_our_next)
+            handshake_io_begin_again(peer);
+    }
+    relay_device_on_our_keys(d);
+}
+
+int device_config_set_next_key(struct device *d, const struct x25519_secret *secret)
+{
+    struct device_next *next = NULL;
+    bool is_there;
+
+    if (!x25519_secret_is_none(secret)) {
+        next = calloc(1, sizeof(*next));
+        if (!next)
+            return -ENOMEM;
+        noise_local_set(&next->local, secret);
+        is_there = d->next && x25519_public_equal(&next->local.public, &d->next->local.public);
+        if (is_there || !next->local.has_key || !d->local.has_key ||
+            x25519_public_equal(&next->local.public, &d->local.public)) {
+            secret_wipe(next, sizeof(*next));
+            free(next);
+            return is_there ? 0 : -EINVAL;
+        }
+        cookie_checker_set_key(&next->checker, &next->local.public);
+        cookie_checker_share(&next->checker, &d->checker);
+    }
+    if (next || d->next)
+        replace_next(d, next);
+    return 0;
+}
+
+int device_config_initiate_with_next(struct device *d, bool on)
+{
+    struct peer *peer;
+
+    if (on && !d->next)
+        return -EINVAL;
+    if (on == d->initiates_with_next)
+        return 0;
+    d->initiates_with_next = on;
+    list_foreach(peer, &d->peers, siblings) {
+        struct keypair *kp = on && !peer->keeps_to_our_key && !peer->has_session_under_next
+                                 ? keypairs_acquire_current(&peer->keypairs)
+                                 : NULL;
+
+        /* Who has no session gets one under that key when there is something to send. */
+        if (kp && timers_on_rekey_wanted(&peer->timers))
+            peer_tell(peer);
+        (void)keypair_unref(kp);
+    }
+    return 0;
+}
+
+/* @local: copied. The gates are open. */
+static void replace_local(struct device *d, const struct noise_local *local)
+{
+    struct peer *same;
+    struct peer *peer;
+
+    port_gates_close(d->port, d);
+    secret_wipe(&d->local, sizeof(d->local));
+    d->local = *local;
+    cookie_checker_set_key(&d->checker, &d->local.public);
+    port_gates_open(d->port, d);
+    list_foreach(peer, &d->peers, siblings)
+        noise_remote_set_local(&peer->remote, &d->local);
+    same = d->local.has_key ? peer_find(d, &d->local.public) : NULL;
+    if (same)
+        device_config_remove_peer(d, same);
+}
+
+/* The next key is the key. What was begun under it goes on. */
+static void use_next(struct device *d)
+{
+    struct noise_local local = d->next->local;
+    struct peer *peer;
+
+    replace_local(d, &local);
+    secret_wipe(&local, sizeof(local));
+    list_foreach(peer, &d->peers, siblings) {
+        peer->begun.is_our_next = !peer->begun.is_our_next;
+        peer->keeps_to_our_key = false;
+    }
+    /* And what was begun under the key before has to be begun again: it is marked so now. */
+    replace_next(d, NULL);
+}
+
+void device_config_set_key(struct device *d, const struct x25519_secret *secret)
+{
+    struct noise_local local = {.has_key = false};
+    struct peer *peer;
+
+    noise_local_set(&local, secret);
+    if (local.has_key && d->next && x25519_public_equal(&local.public, &d->next->local.public)) {
+        use_next(d);
+    } else {
+        /* Its router knows the old key; whoever wants a relay says so again. */
+        (void)relay_device_set(d, false);
+        list_foreach(peer, &d->peers, siblings)
+            peer_forget_session(peer);
+        if (d->next)
+            replace_next(d, NULL);
+        replace_local(d, &local);
+    }
+    secret_wipe(&local, sizeof(local));
+}
+
+int device_config_set_peer_next(struct peer *peer, const struct x25519_public *public)
+{
+    struct device *d = peer->device;
+    int r;
+
+    if (peer->next ? x25519_public_equal(&peer->next->public, public)
+                   : x25519_public_is_none(public))
+        return 0;
+    if (!x25519_public_is_none(public) &&
+        (peer_find(d, public) || peer_find_next(d, public) ||
+            (d->local.has_key && x25519_public_equal(public, &d->local.public))))
+        return -EEXIST;
+    r = peer_set_next(peer, public);
+    if (r < 0)
+        return r;
+    relay_device_on_keys(peer);
+    if (peer->begun.is_their_next)
+        handshake_io_begin_again(peer);
+    return 0;
+}
+
+void device_config_use_peer_next(struct peer *peer)
+{
+    bool goes_on = peer->begun.is_their_next;
+
+    peer->begun.is_their_next = false;
+    peer_use_next(peer);
+    relay_device_on_keys(peer);
+    /* To the key before nobody may answer any more. */
+    if (!goes_on)
+        handshake_io_begin_again(peer);
+}
+
+/* ---- peers ---- */
 
 /* The gates are closed. */
 static void unlink_peer(struct peer *peer)

@@ -37,6 +37,12 @@ struct device_shaping {
     unsigned n_rates;                     /* that are set, of peers too; under the port's lock */
 };
 
+/** The key that a device goes on with: until it does, it answers under both. */
+struct device_next {
+    struct noise_local local;
+    struct cookie_checker checker; /* has the secret of the device's own */
+};
+
 struct device {
     /* Immutable after device_new(). */
     struct port *port;          /* pins */
@@ -62,12 +68,15 @@ struct device {
     struct list siblings; /* in port->devices */
     struct allowedips allowed;
     struct cookie_checker checker;
+    struct device_next *next; /* owns; NULL: it has one key, as nearly always */
     struct device_accept accept;
 
     /* Guarded by port->lock. */
     struct noise_local local;
-    struct htab by_key; /* of struct peer, by public key */
-    struct list peers;  /* of struct peer, by siblings; the oldest first */
+    bool initiates_with_next; /* where there is a next key */
+    struct htab by_key;       /* of struct peer, by public key */
+    struct htab by_next_key;  /* of struct peer_next, by public key */
+    struct list peers;        /* of struct peer, by siblings; the oldest first */
     size_t n_peers;
     /* A device's interface as the kernel has it. device_config.c's, but uapi_request.c sets
      * @has_new_mtus, too; under the port's lock. */

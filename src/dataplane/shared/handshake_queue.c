@@ -30,7 +30,7 @@ int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned
 }
 
 bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slots,
-    struct device *device, bool is_proven, const struct udp_path *path, const uint8_t *msg,
+    const struct handshake_to *to, bool is_proven, const struct udp_path *path, const uint8_t *msg,
     size_t len)
 {
     struct handshake_msg *slot = &slots->msgs[slots->next];
@@ -40,7 +40,8 @@ bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slo
         (!is_proven && atomic_load(&q->n) >= q->per_worker / UNPROVEN_PART))
         return false;
     slot->is_proven = is_proven;
-    slot->device = device;
+    slot->device = to->device;
+    slot->is_to_next = to->is_next;
     slot->path = *path;
     slot->len = (uint16_t)len;
     memcpy(slot->msg, msg, len);

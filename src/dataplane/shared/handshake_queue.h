@@ -27,9 +27,16 @@
 /** Slots of one rx worker, unless the port's options say another number. */
 #define HANDSHAKES_PER_WORKER 512
 
+/** Whose mac1 a handshake message carries. */
+struct handshake_to {
+    struct device *device; /* NULL: nobody's, or it is a cookie reply, which has none */
+    bool is_next;          /* it is that of the device's next key */
+};
+
 /** A slot with a message. */
 struct handshake_msg {
     struct device *device; /* pins: whose mac1 it carries; NULL for a cookie reply */
+    bool is_to_next;       /* it is that of the device's next key */
     struct udp_path path;  /* where it came from */
     uint16_t len;          /* bytes in msg */
     bool is_proven;        /* under load: its mac2 shows that the sender is where it says */
@@ -61,7 +68,7 @@ int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned
 /**
  * handshake_queue_push() - copy a message into the worker's next slot and queue it
  * @slots:	the calling worker's
- * @device:	pinned while it waits: whose mac1 the message carries; NULL for a cookie reply
+ * @to:		its device is pinned while it waits
  * @is_proven:	under load: its mac2 shows that the sender is where it says
  * @path:	where it came from
  * @msg:	@len bytes: a message of one of the handshake's types
@@ -71,7 +78,7 @@ int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned
  * Return: false when there is no room for a message like it.
  */
 bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slots,
-    struct device *device, bool is_proven, const struct udp_path *path, const uint8_t *msg,
+    const struct handshake_to *to, bool is_proven, const struct udp_path *path, const uint8_t *msg,
     size_t len);
 
 /** handshake_queue_done() - give the slot of a popped message back to its worker. Under the port's

@@ -45,7 +45,8 @@ static bool push(struct fixture *f, unsigned worker, bool is_proven)
 {
     static const uint8_t msg[] = "a handshake message";
 
-    return handshake_queue_push(&f->q, &f->slots[worker], NULL, is_proven, &path, msg, sizeof(msg));
+    return handshake_queue_push(
+        &f->q, &f->slots[worker], &(struct handshake_to){0}, is_proven, &path, msg, sizeof(msg));
 }
 
 static unsigned push_many(struct fixture *f, unsigned worker, bool is_proven)

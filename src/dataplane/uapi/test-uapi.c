@@ -78,6 +78,16 @@ static const char *const refused[] = {
     "class_rate=:200000",
     "class_rate=bulk:5",
     "show_dscp=1",
+    "next_private_key=",
+    "next_private_key=" KEY_HEX "0",
+    "next_public_key=none",
+    "next_public_key=" KEY_HEX " ",
+    "replaces=",
+    "replaces=00",
+    "initiate_with_next=1",
+    "initiate_with_current=yes",
+    "heard_next=true",
+    "session_next=true",
     "peer_rate=-1",
 };
 
@@ -143,6 +153,24 @@ static void test_flags(void **state)
     assert_true(parse("relayed=true", UAPI_KEY_RELAYED).is_on);
 }
 
+static void test_next_keys(void **state)
+{
+    char hex[X25519_HEX_MAX];
+    struct uapi_item item = parse("next_private_key=" KEY_HEX, UAPI_KEY_NEXT_PRIVATE_KEY);
+
+    assert_int_equal(item.private_key.b[1], 0x11);
+    item = parse("next_public_key=" KEY_HEX, UAPI_KEY_NEXT_PUBLIC_KEY);
+    assert_string_equal(x25519_public_format_hex(&item.public_key, hex), KEY_HEX);
+    item = parse("replaces=" KEY_HEX, UAPI_KEY_REPLACES);
+    assert_string_equal(x25519_public_format_hex(&item.public_key, hex), KEY_HEX);
+    assert_true(parse("initiate_with_next=true", UAPI_KEY_INITIATE_WITH_NEXT).is_on);
+    assert_false(parse("initiate_with_next=false", UAPI_KEY_INITIATE_WITH_NEXT).is_on);
+    assert_true(parse("initiate_with_current=true", UAPI_KEY_INITIATE_WITH_CURRENT).is_on);
+    /* Of the device before the first peer, and of a peer after it. */
+    assert_true(UAPI_KEY_INITIATE_WITH_NEXT < UAPI_KEY_PUBLIC_KEY);
+    assert_true(UAPI_KEY_INITIATE_WITH_CURRENT > UAPI_KEY_PUBLIC_KEY);
+}
+
 static void test_values(void **state)
 {
     char text[ENDPOINT_TEXT_MAX], prefix[IP_PREFIX_TEXT_MAX], hex[X25519_HEX_MAX];
@@ -177,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_cipher),
+        cmocka_unit_test(test_next_keys),
         cmocka_unit_test(test_values),
     };
 

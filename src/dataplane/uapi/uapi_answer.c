@@ -89,6 +89,14 @@ static void get_device(struct device *d, struct str *out)
         str_addf(out, "private_key=%s\n", hex);
         secret_wipe(hex, sizeof(hex));
     }
+    /* Of Weft's own, hence only where there is one. */
+    if (d->next) {
+        x25519_secret_write_hex(&d->next->local.secret, hex);
+        str_addf(out, "next_private_key=%s\n", hex);
+        secret_wipe(hex, sizeof(hex));
+    }
+    if (d->initiates_with_next)
+        str_addf(out, "initiate_with_next=true\n");
     if (d->port->sockets.listen_port)
         str_addf(out, "listen_port=%u\n", d->port->sockets.listen_port);
     /* Of Weft's own, hence only while it cannot be listened on. */
@@ -136,6 +144,21 @@ static void get_own_keys(struct peer *peer, struct str *out)
         add_number(out, "peer_rate=", pace_rate(&peer->pace));
 }
 
+/* Likewise, while a key changes. */
+static void get_next_keys(const struct peer *peer, struct str *out)
+{
+    char hex[X25519_HEX_MAX];
+
+    if (peer->next)
+        add_line(out, "next_public_key=", x25519_public_format_hex(&peer->next->public, hex));
+    if (peer->next && peer->next->is_heard)
+        add_line(out, "heard_next=", "true");
+    if (peer->has_session_under_next)
+        add_line(out, "session_next=", "true");
+    if (peer->keeps_to_our_key)
+        add_line(out, "initiate_with_current=", "true");
+}
+
 /* Likewise: an idle network's answer would be twice as long with zeroes. */
 static void get_arrivals(struct peer *peer, nsec_t now, struct str *out)
 {
@@ -171,6 +194,7 @@ static void get_peer(struct device *d, struct peer *peer, nsec_t now, struct str
     add_number(out, "rx_bytes=", atomic_load(&peer->rx_bytes));
     add_number(out, "persistent_keepalive_interval=", peer->keepalive_s);
     get_own_keys(peer, out);
+    get_next_keys(peer, out);
     get_arrivals(peer, now, out);
     while (allowedips_each(&d->allowed, &peer->allowed, &cursor, &prefix))
         add_line(out, "allowed_ip=", ip_prefix_format(&prefix, block));
@@ -217,6 +241,7 @@ void uapi_stats(struct device *d, struct str *out)
     str_addf(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\ntx_queues=%u\n", d->n_peers,
         d->port->opt.n_workers, tun_readers(&d->tun), d->tun.n);
     str_addf(out, "rates=true\n");
+    str_addf(out, "next_keys=true\n");
     str_addf(out, "queues_lent=%llu\ncourtesies=%llu\n",
         (unsigned long long)atomic_load(&d->tx.n_lent), (unsigned long long)batch_periods(d->port));
     port_sum_drops(d->port, drops);

@@ -40,7 +40,9 @@ enum uapi_key {
     UAPI_KEY_LISTEN_PORT,
     UAPI_KEY_FWMARK,
     UAPI_KEY_REPLACE_PEERS,
-    UAPI_KEY_RELAY, /* weft's own, like the next four: docs/DATAPLANE.md */
+    UAPI_KEY_NEXT_PRIVATE_KEY, /* weft's own, like the next six: docs/DATAPLANE.md */
+    UAPI_KEY_INITIATE_WITH_NEXT,
+    UAPI_KEY_RELAY,
     UAPI_KEY_RATE,
     UAPI_KEY_CLASS_RATE,
     UAPI_KEY_SHOW_DSCP,
@@ -55,7 +57,10 @@ enum uapi_key {
     UAPI_KEY_ALLOWED_IP,
     UAPI_KEY_PROTOCOL_VERSION,
     UAPI_KEY_CIPHER, /* weft's own: docs/wire/aes.md */
-    UAPI_KEY_MTU,    /* weft's own, like the next five: docs/DATAPLANE.md */
+    UAPI_KEY_MTU,    /* weft's own, like the next eight: docs/DATAPLANE.md */
+    UAPI_KEY_NEXT_PUBLIC_KEY,
+    UAPI_KEY_REPLACES,
+    UAPI_KEY_INITIATE_WITH_CURRENT,
     UAPI_KEY_PINNED,
     UAPI_KEY_HANDSHAKE,
     UAPI_KEY_RELAYED,
@@ -63,7 +68,7 @@ enum uapi_key {
     UAPI_KEY_N,
 };
 
-/** A line's key and value. Holds secrets for two of the keys: wipe it. */
+/** A line's key and value. Holds secrets for three of the keys: wipe it. */
 struct uapi_item {
     enum uapi_key key;
     union {
@@ -74,7 +79,7 @@ struct uapi_item {
         uint64_t number; /* within the bounds of its key; of a rate bit/s, 0: none */
         struct noise_choice cipher;
         enum pin pin;
-        bool is_on; /* of relaying, or of showing the DSCP */
+        bool is_on; /* of relaying, of showing the DSCP, or of which key initiates */
         struct {
             enum traffic_class class;
             uint64_t rate; /* bit/s; 0: none */
@@ -109,6 +114,7 @@ struct uapi_request {
     bool in_peer;                /* past the first public_key */
     bool is_new_peer;            /* it was made by this request */
     struct x25519_public public; /* of the present one, valid while in_peer */
+    struct x25519_public named;  /* by which it was named: that, or its next key */
 };
 
 /**

@@ -18,25 +18,6 @@
 
 /* ---- set: the device ---- */
 
-/* A new identity: all sessions end, and a peer with that very key is removed. */
-static void set_key(struct device *d, const struct x25519_secret *secret)
-{
-    struct peer *peer, *next;
-
-    /* Its router knows the old key; whoever wants a relay says so again. */
-    (void)relay_device_set(d, false);
-    noise_local_set(&d->local, secret);
-    port_gates_close(d->port, d);
-    cookie_checker_set_key(&d->checker, &d->local.public);
-    port_gates_open(d->port, d);
-    list_foreach_safe(peer, next, &d->peers, siblings) {
-        noise_remote_set_local(&peer->remote, &d->local);
-        peer_forget_session(peer);
-        if (d->local.has_key && x25519_public_equal(&peer->remote.public, &d->local.public))
-            device_config_remove_peer(d, peer);
-    }
-}
-
 /* Of the sockets that are open, and of later ones. */
 static int set_fwmark(struct port *p, uint32_t fwmark)
 {
@@ -57,8 +38,12 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
 
     switch (item->key) {
     case UAPI_KEY_PRIVATE_KEY:
-        set_key(d, &item->private_key);
+        device_config_set_key(d, &item->private_key);
         return 0;
+    case UAPI_KEY_NEXT_PRIVATE_KEY:
+        return device_config_set_next_key(d, &item->private_key);
+    case UAPI_KEY_INITIATE_WITH_NEXT:
+        return device_config_initiate_with_next(d, item->is_on);
     case UAPI_KEY_LISTEN_PORT:
         r = port_sockets_set_listen_port(d->port, (uint16_t)item->number, &e);
         if (r < 0)
@@ -116,16 +101,46 @@ static int begin_peer(struct uapi_request *req, const struct x25519_public *publ
 
     finish_peer(req);
     req->in_peer = true;
-    req->public = *public;
+    req->public = req->named = *public;
     req->is_new_peer = false;
     /* Our own key as a peer is passed over, so that one file can serve all nodes. */
     if (peer_find(d, public) || (d->local.has_key && x25519_public_equal(public, &d->local.public)))
         return 0;
+    peer = peer_find_next(d, public);
+    if (peer) {
+        req->public = peer->remote.public;
+        return 0;
+    }
     if (d->n_peers >= PEERS_MAX)
         return -ENOSPC;
     r = peer_new(&peer, d, public);
     req->is_new_peer = r == 0;
     return r;
+}
+
+/* The peer whose key is @old goes on as the present one. */
+static int replace_peer(
+    struct uapi_request *req, struct peer *present, const struct x25519_public *old)
+{
+    struct peer *peer = peer_find(req->device, old);
+    int r = 0;
+
+    if (x25519_public_equal(old, &req->named))
+        return -EINVAL;
+    /* It may have been done before. */
+    if (!peer)
+        return 0;
+    if (peer != present && !req->is_new_peer)
+        return -EEXIST;
+    if (peer != present)
+        device_config_remove_peer(req->device, present);
+    req->is_new_peer = false;
+    r = device_config_set_peer_next(peer, &req->named);
+    if (r < 0)
+        return r;
+    device_config_use_peer_next(peer);
+    req->public = req->named;
+    return 0;
 }
 
 static int set_allowed_ip(struct device *d, struct peer *peer, const struct uapi_item *item)
@@ -209,6 +224,13 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
     case UAPI_KEY_MTU:
         atomic_store(&peer->mtu, (uint16_t)item->number);
         peer->device->link.has_new_mtus = true;
+        return 0;
+    case UAPI_KEY_NEXT_PUBLIC_KEY:
+        return device_config_set_peer_next(peer, &item->public_key);
+    case UAPI_KEY_REPLACES:
+        return replace_peer(req, peer, &item->public_key);
+    case UAPI_KEY_INITIATE_WITH_CURRENT:
+        peer->keeps_to_our_key = item->is_on;
         return 0;
     case UAPI_KEY_PINNED:
         atomic_store(&peer->pin, item->pin);

@@ -1,9 +1,10 @@
 /*
  * addressee.h - which of a port's devices is a handshake message for?
  *
- * Only the message's mac1 says so, and each device that is tried costs a hash. A node has one
- * device, and tries that. A hub has one for each network, and anybody may send messages whose mac1
- * is right for none of them, from any address: so the number of tries is bounded.
+ * Only the message's mac1 says so, and each device that is tried costs a hash, or two while it goes
+ * over to another key. A node has one device, and tries that. A hub has one for each network, and
+ * anybody may send messages whose mac1 is right for none of them, from any address: so the number
+ * of tries is bounded.
  *
  * Theory of operation. A table remembers by source (an IPv4 address, or an IPv6 /64) for which
  * device its last right message was; that one is tried first and costs nothing of what follows. All
@@ -26,6 +27,7 @@
 #include "base/containers.h"
 #include "base/drop.h"
 #include "base/rate.h"
+#include "shared/handshake_queue.h"
 
 /** What a try costs: 1,000 a second of one source, 200,000 of all; after a rest so much at once. */
 #define ADDRESSEE_SOURCE_COST  (NSEC_PER_SEC / 1000)
@@ -54,13 +56,13 @@ int addressee_init(struct addressee *a, uint64_t seed);
 void addressee_deinit(struct addressee *a);
 
 /**
- * addressee_find() - the device whose key @msg is made for
+ * addressee_find() - the device for whose key @msg is made, or for its next key
  * @devices:	of struct device, by siblings
  * @msg:	@len bytes: an initiation or a response
  * @ret_why:	set when there is none: DROP_MAC1_INVALID, or DROP_SEARCH_LIMITED: it was not sought
  *
- * Return: NULL: none.
+ * Return: without a device where there is none.
  */
-struct device *addressee_find(struct addressee *a, const struct list *devices,
+struct handshake_to addressee_find(struct addressee *a, const struct list *devices,
     const struct ip_addr *from, const uint8_t *msg, size_t len, nsec_t now,
     enum drop_reason *ret_why);

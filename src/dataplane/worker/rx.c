@@ -245,21 +245,24 @@ static void rx_data_take(struct rx_worker *w, const struct run_part *part)
 static void take_handshake(struct rx_worker *w, const struct udp_run *one, enum run_kind kind)
 {
     struct port *p = w->port;
-    struct device *d = NULL;
+    struct handshake_to to = {.device = NULL};
     bool is_proven = false;
     enum drop_reason why;
 
-    if (kind == RUN_HANDSHAKE &&
-        !(d = addressee_find(&w->addressee, &p->devices, &one->path.remote.addr, one->buf, one->len,
-              w->tx.now, &why))) {
-        drop(w, why, 1);
-        return;
+    if (kind == RUN_HANDSHAKE) {
+        to = addressee_find(&w->addressee, &p->devices, &one->path.remote.addr, one->buf, one->len,
+            w->tx.now, &why);
+        if (!to.device) {
+            drop(w, why, 1);
+            return;
+        }
     }
-    if (d && handshake_queue_is_loaded(&p->handshakes, w->tx.now))
-        is_proven =
-            cookie_check_mac2(&d->checker, one->buf, one->len, &one->path.remote, w->tx.now);
+    /* Cookies are made with one secret, for whichever of a device's keys. */
+    if (to.device && handshake_queue_is_loaded(&p->handshakes, w->tx.now))
+        is_proven = cookie_check_mac2(
+            &to.device->checker, one->buf, one->len, &one->path.remote, w->tx.now);
     if (handshake_queue_push(
-            &p->handshakes, &w->handshakes, d, is_proven, &one->path, one->buf, one->len))
+            &p->handshakes, &w->handshakes, &to, is_proven, &one->path, one->buf, one->len))
         w->has_handshakes = true;
     else
         drop(w, DROP_QUEUE_FULL, 1);

@@ -21,6 +21,7 @@ struct fixture {
     struct wg_initiation garbage;
     nsec_t now;
     enum drop_reason why;
+    struct handshake_to to;
 };
 
 static struct x25519_public key_of(unsigned i)
@@ -86,8 +87,9 @@ static struct device *find(struct fixture *f, uint32_t from, const struct wg_ini
     struct ip_addr a = address(from);
 
     f->why = DROP_REASON_N;
-    return addressee_find(
-        &f->a, &f->devices, &a, (const uint8_t *)msg, sizeof(*msg), f->now, &f->why);
+    f->to =
+        addressee_find(&f->a, &f->devices, &a, (const uint8_t *)msg, sizeof(*msg), f->now, &f->why);
+    return f->to.device;
 }
 
 static void test_each_finds_its_own(void **state)
@@ -172,6 +174,32 @@ static void test_a_device_that_is_gone(void **state)
     assert_ptr_equal(find(f, 7, &f->messages[2]), &f->owned[2]);
 }
 
+/* While a device has two keys it is found by either, at one hash more for the second. */
+static void test_a_next_key(void **state)
+{
+    struct fixture *f = *state;
+    struct device_next next = {.local.has_key = false};
+    struct x25519_public key = key_of(100);
+    struct wg_initiation msg = {.type = le32_make(WG_TYPE_INITIATION)};
+    struct cookie_maker maker = {.has_cookie = false};
+    uint64_t before;
+
+    cookie_add_macs(&maker, &key, &msg, sizeof(msg), 0);
+    assert_null(find(f, 7, &msg));
+    cookie_checker_set_key(&next.checker, &key);
+    f->owned[6].next = &next;
+    assert_ptr_equal(find(f, 7, &msg), &f->owned[6]);
+    assert_true(f->to.is_next);
+    before = f->a.n_tries;
+    assert_ptr_equal(find(f, 7, &f->messages[6]), &f->owned[6]);
+    assert_false(f->to.is_next);
+    assert_int_equal(f->a.n_tries - before, 1);
+    assert_ptr_equal(find(f, 7, &msg), &f->owned[6]);
+    assert_int_equal(f->a.n_tries - before, 3);
+    f->owned[6].next = NULL;
+    assert_null(find(f, 7, &msg));
+}
+
 /* A node has one device, and nothing is bounded that it can do itself. */
 static void test_one_device(void **state)
 {
@@ -193,6 +221,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_stranger, setup_many, teardown),
         cmocka_unit_test_setup_teardown(test_forged_addresses, setup_many, teardown),
         cmocka_unit_test_setup_teardown(test_a_device_that_is_gone, setup_many, teardown),
+        cmocka_unit_test_setup_teardown(test_a_next_key, setup_many, teardown),
         cmocka_unit_test_setup_teardown(test_one_device, setup, teardown),
     };
 

@@ -12,43 +12,12 @@
 #include "measure/order.h"
 #include "mesh/config/wg_config.h"
 #include "mesh/snapshot/snapshot.h"
-#include "net/netlink/nft.h"
 #include "net/socket/socket.h"
 #include "os/log.h"
+#include "rules/access_rules.h"
 
 /* Rules that are there are put again after this time. */
 #define FORWARD_PERIOD (60 * NSEC_PER_SEC)
-
-/* ---- a table --------------------------------------------------------------------------------- */
-
-/*
- * A table of the packet filter that is about one interface.
- *
- * What it is for has one for each interface, WHAT_INTERFACE of the family inet. It is replaced and
- * removed whole.
- */
-
-#define FAMILY    "inet"
-#define TABLE_MAX 64
-
-/* @what: "weft_" and a short word; @body: its chains, as for nft_replace_table(); NULL: removes it.
- * An interface with characters that have a meaning in nft's syntax is refused. */
-static int filter_table_replace(
-    const char *what, const char *interface, const struct str *body, struct err *e)
-{
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    char table[TABLE_MAX];
-
-    if (interface[strspn(interface, allowed)] != '\0')
-        return err_set(e, -EINVAL,
-            "the packet filter takes no interface \"%s\", only letters, digits, '_', '.', '-'",
-            interface);
-    if (body && body->failed)
-        return err_set(e, -ENOMEM, "no memory for the packet filter");
-    (void)snprintf(table, sizeof(table), "%s_%.*s", what, IFNAMSIZ - 1, interface);
-    return nft_replace_table(FAMILY, table, body ? str_text(body) : NULL, e);
-}
 
 /* ---- the segment size ------------------------------------------------------------------------ */
 
@@ -70,7 +39,7 @@ static int mss_clamp_put(const char *interface, struct err *e)
     clamp_add_rule(&body, "oifname", interface);
     clamp_add_rule(&body, "iifname", interface);
     str_add(&body, "}");
-    return filter_table_replace(CLAMP_TABLE, interface, &body, e);
+    return kept_table_replace(CLAMP_TABLE, interface, &body, e);
 }
 
 /* ---- what is forwarded ----------------------------------------------------------------------- */
@@ -175,8 +144,8 @@ void forward_rules_apply(struct forward_rules *fr, const char *interface,
         return;
     if (is_router)
         route_guard_format(&body, interface, routes, masquerades);
-    if (filter_table_replace(GUARD_TABLE, interface, is_router ? &body : NULL, &e) < 0 &&
-        is_router && !had_fault)
+    if (kept_table_replace(GUARD_TABLE, interface, is_router ? &body : NULL, &e) < 0 && is_router &&
+        !had_fault)
         log_warning(
             "what is forwarded to the subnets behind this node is not limited: %s", err_text(&e));
     forward_rules_on_guard(fr, routes, is_router, &e, now);
@@ -232,54 +201,37 @@ void class_marks_format(const struct snapshot *s, const char *interface,
     str_add(out, "}");
 }
 
-static void forget_body(struct class_marks *cm)
-{
-    free(cm->body);
-    cm->body = NULL;
-}
-
 void class_marks_forget(struct class_marks *cm)
 {
-    forget_body(cm);
-    cm->is_removed = false;
+    kept_table_forget(&cm->table);
 }
 
 void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
     const struct wg_config *config, nsec_t now)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
+    bool is_wanted = wg_config_has_rates(config);
     struct local_ports ports;
     struct err e = ERR_NULL;
+    int r;
 
-    if (!wg_config_has_rates(config)) {
-        forget_body(cm);
-        if (!cm->is_removed)
-            cm->is_removed = filter_table_replace(MARKS_TABLE, interface, NULL, NULL) == 0;
-        return;
+    if (is_wanted) {
+        ports = local_ports_read();
+        class_marks_format(s, interface, &ports, &body);
     }
-    ports = local_ports_read();
-    class_marks_format(s, interface, &ports, &body);
-    if (body.failed || (cm->body && strcmp(cm->body, str_text(&body)) == 0 &&
-                           now - cm->put_at < CLASS_MARKS_PERIOD))
-        return;
-    forget_body(cm);
-    cm->body = strdup(str_text(&body));
-    cm->put_at = now;
-    cm->is_removed = false;
-    if (filter_table_replace(MARKS_TABLE, interface, &body, &e) == 0) {
-        cm->has_failed = false;
-        return;
-    }
-    if (!cm->has_failed)
+    r = kept_table_put(&cm->table, MARKS_TABLE, interface, is_wanted ? &body : NULL, now, &e);
+    if (r < 0 && is_wanted && !cm->has_failed)
         log_info("what other programs send to the hub, and what a job's processes send each other, "
                  "has no mark that lets it go first: %s",
             err_text(&e));
-    cm->has_failed = true;
+    if (r <= 0)
+        cm->has_failed = r < 0 && is_wanted;
 }
 
 void filter_rules_remove(const char *interface)
 {
-    (void)filter_table_replace(CLAMP_TABLE, interface, NULL, NULL);
-    (void)filter_table_replace(GUARD_TABLE, interface, NULL, NULL);
-    (void)filter_table_replace(MARKS_TABLE, interface, NULL, NULL);
+    (void)kept_table_replace(CLAMP_TABLE, interface, NULL, NULL);
+    (void)kept_table_replace(GUARD_TABLE, interface, NULL, NULL);
+    (void)kept_table_replace(MARKS_TABLE, interface, NULL, NULL);
+    access_rules_remove(interface);
 }

@@ -1,6 +1,7 @@
 /*
  * filter_rules.h - the packet filter's rules about the overlay's interface: the segment size of
- * what is forwarded, what may be forwarded, and marks by class.
+ * what is forwarded, what may be forwarded, and marks by class. (Who may reach whom:
+ * rules/access_rules.h.)
  *
  * Threads: the loop's, where nothing else is said.
  */
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "mesh/object/subnets.h"
+#include "rules/kept_table.h"
 
 struct local_ports;
 struct snapshot;
@@ -134,13 +136,8 @@ void forward_rules_apply(struct forward_rules *fr, const char *interface,
  * Any other mark that somebody has set stays. Without a rate there are no rules.
  */
 
-/** The rules are put again after this time: other programs may have flushed them. */
-#define CLASS_MARKS_PERIOD (60 * NSEC_PER_SEC)
-
 struct class_marks {
-    char *body;      /* owns; the rules that were put last; NULL: none */
-    nsec_t put_at;   /* time of that */
-    bool is_removed; /* there are none, as far as is known */
+    struct kept_table table;
     bool has_failed; /* they could not be put the last time, which was logged */
 };
 
@@ -153,7 +150,7 @@ void class_marks_format(const struct snapshot *s, const char *interface,
  * class_marks_apply() - put or remove the rules, as is due; to be called after every pass
  * @config:	of the interface; without a rate in it the rules are removed
  *
- * A node works without them, so what fails is logged, and tried again after CLASS_MARKS_PERIOD.
+ * A node works without them, so what fails is logged, and tried again after KEPT_TABLE_PERIOD.
  */
 void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
     const struct wg_config *config, nsec_t now);

@@ -82,30 +82,30 @@ static void test_no_hub(void **state)
 static void test_while_there_is_a_rate(void **state)
 {
     struct netlink *nl = netns_need(state);
-    struct class_marks cm = {.body = NULL};
+    struct class_marks cm = {.has_failed = false};
     struct snapshot s = sample_snapshot(4, 2);
 
     if (emulated_lacks("nf_tables"))
         skip();
     (void)nl;
     class_marks_apply(&cm, "weft0", &s, &none, SEC);
-    assert_true(cm.is_removed);
-    assert_null(cm.body);
+    assert_true(cm.table.is_removed);
+    assert_null(cm.table.body);
     /* What cannot be put is said once, and again when it has worked in between. */
     class_marks_apply(&cm, "weft\"0", &s, &plain, SEC);
     assert_true(cm.has_failed);
     class_marks_apply(&cm, "weft0", &s, &plain, 2 * SEC);
     assert_false(cm.has_failed);
-    assert_non_null(cm.body);
-    assert_true(cm.put_at == 2 * SEC);
+    assert_non_null(cm.table.body);
+    assert_true(cm.table.put_at == 2 * SEC);
     /* They are put again when another program may have flushed them, and not in each pass. */
     class_marks_apply(&cm, "weft0", &s, &plain, 3 * SEC);
-    assert_true(cm.put_at == 2 * SEC);
-    class_marks_apply(&cm, "weft0", &s, &plain, 2 * SEC + CLASS_MARKS_PERIOD);
-    assert_true(cm.put_at == 2 * SEC + CLASS_MARKS_PERIOD);
+    assert_true(cm.table.put_at == 2 * SEC);
+    class_marks_apply(&cm, "weft0", &s, &plain, 2 * SEC + KEPT_TABLE_PERIOD);
+    assert_true(cm.table.put_at == 2 * SEC + KEPT_TABLE_PERIOD);
     class_marks_apply(&cm, "weft0", &s, &none, 70 * SEC);
-    assert_null(cm.body);
-    assert_true(cm.is_removed);
+    assert_null(cm.table.body);
+    assert_true(cm.table.is_removed);
     class_marks_forget(&cm);
     snapshot_deinit(&s);
 }

@@ -41,6 +41,13 @@ int nft_replace_table(const char *family, const char *table, const char *body, s
     return refuses ? err_set(e, -EINVAL, "it does not like it") : 0;
 }
 
+/* Nothing is counted here. */
+int nft_list(const char *family, const char *table, const char *const *what, size_t n, json_t **ret,
+    struct err *e)
+{
+    return err_set(e, -ENOENT, "there is no table %s", table);
+}
+
 static void assert_told(const char *expected)
 {
     assert_string_equal(str_text(&told), expected);
@@ -176,7 +183,8 @@ static void test_interfaces_that_the_filter_takes(void **state)
 static void test_all_rules_are_removed(void **state)
 {
     filter_rules_remove("weft0");
-    assert_told("no inet weft_mss_weft0\nno inet weft_route_weft0\nno inet weft_class_weft0\n");
+    assert_told("no inet weft_mss_weft0\nno inet weft_route_weft0\nno inet weft_class_weft0\n"
+                "no inet weft_access_weft0\n");
 }
 
 /* ---- marks by class -------------------------------------------------------------------------- */
@@ -201,23 +209,23 @@ static void test_when_marks_are_put(void **state)
 {
     struct snapshot s = sample_snapshot(4, 2);
     struct snapshot without = sample_snapshot(4, 2);
-    struct class_marks cm = {.body = NULL};
+    struct class_marks cm = {.table.body = NULL};
 
     free(without.nodes.items[0]->node.hub);
     without.nodes.items[0]->node.hub = NULL;
     class_marks_apply(&cm, "weft0", &s, &rated, SEC);
     assert_told_marks(&s);
-    assert_int_equal(cm.put_at, SEC);
-    class_marks_apply(&cm, "weft0", &s, &rated, SEC + CLASS_MARKS_PERIOD - 1);
+    assert_int_equal(cm.table.put_at, SEC);
+    class_marks_apply(&cm, "weft0", &s, &rated, SEC + KEPT_TABLE_PERIOD - 1);
     assert_told("");
     /* Others are not waited with. */
-    class_marks_apply(&cm, "weft0", &without, &rated, SEC + CLASS_MARKS_PERIOD - 1);
+    class_marks_apply(&cm, "weft0", &without, &rated, SEC + KEPT_TABLE_PERIOD - 1);
     assert_told_marks(&without);
-    class_marks_apply(&cm, "weft0", &without, &rated, SEC + 2 * CLASS_MARKS_PERIOD - 1);
+    class_marks_apply(&cm, "weft0", &without, &rated, SEC + 2 * KEPT_TABLE_PERIOD - 1);
     assert_told_marks(&without);
     class_marks_forget(&cm);
     assert_told("");
-    class_marks_apply(&cm, "weft0", &without, &rated, SEC + 2 * CLASS_MARKS_PERIOD);
+    class_marks_apply(&cm, "weft0", &without, &rated, SEC + 2 * KEPT_TABLE_PERIOD);
     assert_told_marks(&without);
     assert_logged("");
     class_marks_forget(&cm);
@@ -229,25 +237,25 @@ static void test_when_marks_are_put(void **state)
 static void test_when_marks_are_removed(void **state)
 {
     struct snapshot s = sample_snapshot(4, 2);
-    struct class_marks cm = {.body = NULL};
+    struct class_marks cm = {.table.body = NULL};
 
     for (unsigned i = 0; i < 2; i++) {
         refuses = i == 0;
         class_marks_apply(&cm, "weft0", &s, &free_of_rates, SEC);
         assert_told("no inet weft_class_weft0\n");
-        assert_int_equal(cm.is_removed, !refuses);
+        assert_int_equal(cm.table.is_removed, !refuses);
     }
     class_marks_apply(&cm, "weft0", &s, &free_of_rates, 2 * SEC);
     assert_told("");
     class_marks_apply(&cm, "weft0", &s, &rated, 3 * SEC);
     assert_told_marks(&s);
-    assert_false(cm.is_removed);
+    assert_false(cm.table.is_removed);
     class_marks_apply(&cm, "weft0", &s, &free_of_rates, 4 * SEC);
     assert_told("no inet weft_class_weft0\n");
-    assert_true(cm.is_removed);
-    assert_null(cm.body);
+    assert_true(cm.table.is_removed);
+    assert_null(cm.table.body);
     class_marks_forget(&cm);
-    assert_false(cm.is_removed);
+    assert_false(cm.table.is_removed);
     snapshot_deinit(&s);
 }
 
@@ -257,7 +265,7 @@ static void test_marks_that_are_refused(void **state)
         "info: weft: what other programs send to the hub, and what a job's processes send each "
         "other, has no mark that lets it go first: it does not like it\n";
     struct snapshot s = sample_snapshot(4, 2);
-    struct class_marks cm = {.body = NULL};
+    struct class_marks cm = {.table.body = NULL};
 
     refuses = true;
     class_marks_apply(&cm, "weft0", &s, &rated, SEC);
@@ -266,15 +274,15 @@ static void test_marks_that_are_refused(void **state)
     assert_true(cm.has_failed);
     class_marks_apply(&cm, "weft0", &s, &rated, 2 * SEC);
     assert_told("");
-    class_marks_apply(&cm, "weft0", &s, &rated, SEC + CLASS_MARKS_PERIOD);
+    class_marks_apply(&cm, "weft0", &s, &rated, SEC + KEPT_TABLE_PERIOD);
     assert_told_marks(&s);
     assert_logged("");
     refuses = false;
-    class_marks_apply(&cm, "weft0", &s, &rated, SEC + 2 * CLASS_MARKS_PERIOD);
+    class_marks_apply(&cm, "weft0", &s, &rated, SEC + 2 * KEPT_TABLE_PERIOD);
     assert_told_marks(&s);
     assert_false(cm.has_failed);
     refuses = true;
-    class_marks_apply(&cm, "weft0", &s, &rated, SEC + 3 * CLASS_MARKS_PERIOD);
+    class_marks_apply(&cm, "weft0", &s, &rated, SEC + 3 * KEPT_TABLE_PERIOD);
     assert_told_marks(&s);
     assert_logged(words);
     class_marks_forget(&cm);

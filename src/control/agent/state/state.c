@@ -24,11 +24,13 @@
 #define SNAPSHOT_FILE      "snapshot.json"
 #define KEEPALIVE_FILE     "keepalive.json"
 #define TRAFFIC_FILE       "traffic.json"
+#define PEERS_FILE         "peers.json"
 #define TIMESTAMP_FILE     "timestamp"
 #define KEY_FILE           "join.key"
 #define LOCK_FILE          "lock"
 #define KEEPALIVE_FILE_MAX 4096
 #define TRAFFIC_FILE_MAX   (16u << 20)  /* eight days, and the counters of 65,536 peers */
+#define PEERS_FILE_MAX     (128u << 20) /* 131,072 peers, of which all have changed */
 #define NODE_MAX           (256u << 10) /* a node, its network, some hubs, all their labels */
 
 _Static_assert(STATE_INTERFACE_MAX == IFNAMSIZ, "as the kernel has it");
@@ -387,6 +389,18 @@ int state_write_traffic(json_t *json, const char *dir, struct err *e)
     return write_json(dir, TRAFFIC_FILE, json, e);
 }
 
+/* ---- peers.json ------------------------------------------------------------------------------ */
+
+int state_read_peers(json_t **ret, const char *dir, struct err *e)
+{
+    return read_json(dir, PEERS_FILE, PEERS_FILE_MAX, ret, e);
+}
+
+int state_write_peers(json_t *json, const char *dir, struct err *e)
+{
+    return write_json(dir, PEERS_FILE, json, e);
+}
+
 /* ---- keepalive.json -------------------------------------------------------------------------- */
 
 static int decode_keepalive(
@@ -507,8 +521,8 @@ const char *state_timestamp_path(char buf[static PATH_MAX], const char *dir)
 int state_remove(const char *dir, struct err *e)
 {
     /* node.json is removed last: as long as it is there this machine counts as joined. */
-    static const char *const files[] = {SNAPSHOT_FILE, KEEPALIVE_FILE, TRAFFIC_FILE, TIMESTAMP_FILE,
-        KEY_FILE, PUBLIC_FILE, NODE_FILE};
+    static const char *const files[] = {SNAPSHOT_FILE, PEERS_FILE, KEEPALIVE_FILE, TRAFFIC_FILE,
+        TIMESTAMP_FILE, KEY_FILE, PUBLIC_FILE, NODE_FILE};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(files) / sizeof(*files); i++)

@@ -5,6 +5,7 @@
  *     public.json    the part of it that is no secret: interface and objects; for weft probe
  *     snapshot.json  the last snapshot that came from the hub
  *     keepalive.json how long an idle UDP mapping towards the hub lives
+ *     peers.json     who this node's peers are, since it first saw them (agent/node_trust.h)
  *     traffic.json   what this node has moved, and is still to be told (agent/meter.h)
  *     removed.json   this machine was a node until its hub removed it
  *     timestamp      up to what time handshakes were dated; see os/timestamp_file.h
@@ -73,7 +74,10 @@ struct state {
     struct snapshot snapshot;      /* the network, this node and the hub, as at the join */
 };
 
-#define STATE_NULL {0}
+#define STATE_NULL                                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** state_deinit() - wipe and release. */
 void state_deinit(struct state *st);
@@ -151,6 +155,12 @@ int state_read_traffic(json_t **ret, const char *dir, struct err *e);
 
 /** state_write_traffic() - write traffic.json; as state_write_snapshot(). @json: taken. */
 int state_write_traffic(json_t *json, const char *dir, struct err *e);
+
+/** state_read_peers() - read peers.json; as state_read(). @ret: a new reference. */
+int state_read_peers(json_t **ret, const char *dir, struct err *e);
+
+/** state_write_peers() - write peers.json; as state_write_snapshot(). @json: taken. */
+int state_write_peers(json_t *json, const char *dir, struct err *e);
 
 /**
  * state_join_key() - the key to join with: the one of an earlier try, else a new one

@@ -19,6 +19,7 @@
 #include "hub/owner/owners.h"
 #include "hub/record/request.h"
 #include "hub/traffic/spending.h"
+#include "hub/watch/job_rules.h"
 #include "store/store.h"
 
 /* The job's name out of the path, checked; NULL: @rs says 400. */
@@ -176,6 +177,10 @@ static void join(struct reply *l, const struct request *rq, struct response *rs)
     if (!node || !is_served_here(l->h, node->net, rs) || is_other_size(call, node, rq, rs) ||
         is_full(call, node, rq, rs))
         return;
+    if (call->said.is_isolated && job_rules_check(node->net, call->job, call->member, &e) != 0) {
+        response_refuse(rs, 409, "%s", err_text(&e));
+        return;
+    }
     if (call->said.is_dry_run) {
         /* Nothing is changed: neither is the member one of the job, nor does a run begin. */
         r = jobs_look(&node->net->served->jobs, call->job, rq->now, &json, &e);
@@ -197,7 +202,10 @@ static void join(struct reply *l, const struct request *rq, struct response *rs)
     }
     if (call->said.nnodes[0] != '\0')
         job_members_set_nnodes(&job->members, call->member, call->said.nnodes);
+    if (call->said.is_isolated)
+        job_members_isolate(&job->members, call->member);
     job_runs_note(job, rq->now);
+    job_rules_look(node->net, rq->now);
     response_json(rs, 200, jobs_json(job, false));
 }
 

@@ -112,6 +112,7 @@ static void add_networks(struct metrics *m, const struct handlers *h)
         add_edges_of(m, net);
         add_findings(m, h, name);
         add_nats(m, net);
+        access_view_add_metrics(&h->reports->access, net, m);
         for (unsigned k = PATH_KIND_LAN; k < PATH_KIND_N; k++)
             metrics_add_labelled(m, METRIC_TRAFFIC_SENT_BYTES,
                 METRIC_LABELS(name, path_kind_names[k]), (double)net->sent_bytes[k]);

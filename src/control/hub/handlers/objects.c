@@ -55,6 +55,15 @@ struct objects_row {
         struct response *rs);
 };
 
+void handlers_rules(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+
+    if (net)
+        response_json(rs, 200, access_view_encode(&h->reports->access, net));
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* The version at which the object has to be; 0: at any. */
@@ -640,6 +649,20 @@ void handlers_edges(void *ctx, const struct request *rq, struct response *rs)
         response_json(rs, 200, edge_view_list_all(net, clock_wall_s()));
     else if (net)
         response_json(rs, 200, edge_view_list(net, clock_wall_s()));
+}
+
+void handlers_edge_history(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+    struct edge_pair pair;
+
+    if (!net)
+        return;
+    if (edge_pair_find(&pair, net, rq->params[1]))
+        response_json(rs, 200, pair_histories_show(&h->reports->histories, &pair, clock_wall_s()));
+    else
+        response_refuse(rs, 404, "no two nodes \"%s\": a pair is A--B", rq->params[1]);
 }
 
 void handlers_events(void *ctx, const struct request *rq, struct response *rs)

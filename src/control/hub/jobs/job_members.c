@@ -38,6 +38,7 @@ void job_members_deinit(struct job_members *m)
     json_decref(m->awaited);
     json_decref(m->expected);
     json_decref(m->arrived);
+    json_decref(m->isolated);
     json_decref(m->kept);
     json_decref(m->without);
     json_decref(m->count.lost);
@@ -89,14 +90,32 @@ static const char **sorted_keys(json_t *object)
     return keys;
 }
 
-json_t *job_members_list(const struct job_members *m)
+/* The keys, sorted; gives a reference. */
+static json_t *sorted_list(json_t *object)
 {
-    _cleanup_(freep) const char **names = sorted_keys(m->names);
+    _cleanup_(freep) const char **names = sorted_keys(object);
     json_t *list = names ? json_array() : NULL;
 
-    for (size_t i = 0; names[i]; i++)
+    for (size_t i = 0; names && names[i]; i++)
         fields_append(&list, json_string(names[i]));
     return list;
+}
+
+json_t *job_members_list(const struct job_members *m)
+{
+    return sorted_list(m->names);
+}
+
+void job_members_isolate(struct job_members *m, const char *name)
+{
+    if (!m->isolated)
+        m->isolated = json_object();
+    (void)json_object_set_new(m->isolated, name, json_true());
+}
+
+json_t *job_members_isolated(const struct job_members *m)
+{
+    return sorted_list(m->isolated);
 }
 
 void job_members_set_nccl(struct job_members *m, const char *name, json_t *said)

@@ -70,6 +70,8 @@ struct job_members {
                          have not come yet; NULL: none is */
     nsec_t expected_until; /* they are not waited for any longer */
     json_t *arrived;       /* owns; by name, when it has come last, ns; NULL: not known of any */
+    json_t *isolated;      /* owns; by name, true: its ports of the job are for members of it alone;
+                              NULL: of none */
     json_t *kept;       /* owns; by name, true: it has a place, and has not come yet; NULL: none */
     nsec_t kept_until;  /* they have their places */
     nsec_t gathered_at; /* somebody has come when nobody was there: what has ended until then has
@@ -97,6 +99,12 @@ void job_members_add(struct job_members *m, const char *name);
 
 /** job_members_come() - the same, and it has a place from now on. */
 void job_members_come(struct job_members *m, const char *name, nsec_t now);
+
+/** job_members_isolate() - what the job listens at on @name is for members of the job alone. */
+void job_members_isolate(struct job_members *m, const char *name);
+
+/** job_members_isolated() - the names of those, sorted; gives a reference, NULL: no memory. */
+json_t *job_members_isolated(const struct job_members *m);
 
 /** job_members_keep() - @names, as in rdzv_job_record.members, keep their places for
  * JOB_MEMBERS_KEPT_FOR. */

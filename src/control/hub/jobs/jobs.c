@@ -673,6 +673,8 @@ static void add_jobs(struct str *text, struct job_network *n)
         json = jobs_json(job, false);
         (void)json_object_set_new(json, "present",
             job_is_over(job, now) ? json_array() : job_members_present(&job->members, now));
+        if (!job_is_over(job, now) && job->members.isolated)
+            (void)json_object_set_new(json, "isolated", job_members_isolated(&job->members));
         add_health(json, job, now);
         one = json_dumps(json, JSON_COMPACT);
         if (!one)
@@ -694,6 +696,18 @@ void jobs_each_rate(const struct jobs_service *s,
         return;
     list_foreach(job, &n->jobs, link)
         job_health_each_rate(job->health, n->env->clock(), fn, arg);
+}
+
+void jobs_each(
+    const struct jobs_service *s, void (*fn)(void *arg, const struct job *job), void *arg)
+{
+    const struct job *job;
+
+    if (!s->served)
+        return;
+    list_foreach(job, &s->served->host.network->jobs, link)
+        if (job_exists(job))
+            fn(arg, job);
 }
 
 char *jobs_list(const struct jobs_service *s)

@@ -276,6 +276,11 @@ const struct findings *jobs_findings(const struct jobs_service *s);
 void jobs_each_rate(const struct jobs_service *s,
     void (*fn)(void *arg, const char *from, const char *to, uint64_t rate), void *arg);
 
+/** jobs_each() - all jobs of a network that are there for members; none where they are not served.
+ */
+void jobs_each(
+    const struct jobs_service *s, void (*fn)(void *arg, const struct job *job), void *arg);
+
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
 char *jobs_list(const struct jobs_service *s);
 

@@ -279,6 +279,7 @@ void model_reap(const struct model_node *removed)
     node_deinit(&node->spec);
     report_record_deinit(&node->reported->heard);
     findings_deinit(&node->reported->own);
+    free(node->reported->access);
     free(node->reported->fitness);
     list_remove(&node->reported->unsaved);
     list_remove(&node->reap);

@@ -63,6 +63,7 @@ struct served_network {
     struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
     struct jobs_service jobs;             /* its jobs, while they are served */
     struct overlay_network *overlay;      /* overlay.c's; NULL: there is no data half */
+    struct hub_access *access;            /* owns; hub_access.c's */
     nsec_t reap_at;                       /* when a removed network is freed */
 };
 
@@ -338,8 +339,7 @@ static inline bool model_is_self(const struct model_node *node)
 /** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
 uint32_t model_next_number(const struct model_network *net);
 
-/** model_hold_number() - the next node gets another one than @number; returns the cursor as it was.
- */
+/** model_hold_number() - the next node does not get @number; returns the cursor as it was. */
 uint32_t model_hold_number(const struct model_network *net, uint32_t number);
 
 /** model_give_number() - it is free again; in the reverse order. @cursor: as it was. */

@@ -55,8 +55,11 @@ struct reported_node {
     struct findings own;           /* what its agent finds, as of its last report: self_decode() */
     int64_t own_at;                /* when that was another than before, s since 1970 */
     bool has_new_own;              /* hub/watch/health.c has not looked at it yet */
-    struct copies copies;          /* does another machine run as this node as well? */
-    bool had_copies;               /* the network's events tell that one does */
+    struct access_count *access;   /* owns; @n_access: what rules let in and refused there, as it
+                                      said last */
+    unsigned n_access;
+    struct copies copies; /* does another machine run as this node as well? */
+    bool had_copies;      /* the network's events tell that one does */
     int64_t there_at;     /* when its machine was known to be there, s since 1970; 0: never yet */
     int64_t unapplied_at; /* since when its agent is heard and has applied nothing; 0: it has */
     int64_t probe_at;     /* when its probe's last report came, s since 1970; 0: none did */

@@ -118,6 +118,14 @@ void overlay_remove_node(const struct model_node *node);
  * session, begin a handshake there. */
 void overlay_node_is_at(const struct model_node *node, const struct endpoint *ep, nsec_t now);
 
+/**
+ * overlay_may_relay() - may the relay move packets between the two?
+ *
+ * model_may_talk(); and of two stock WireGuards, where no agent refuses anything, only if a rule of
+ * the network allows something between them, or there are none.
+ */
+bool overlay_may_relay(const struct model_node *a, const struct model_node *b);
+
 /** overlay_change_edge() - tell the relay whether the two may reach each other now. */
 void overlay_change_edge(const struct model_node *a, const struct model_node *b);
 

@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "filter/relay.h"
 #include "mesh/config/diff.h"
+#include "mesh/object/rule.h"
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
@@ -266,6 +267,28 @@ static enum contact begin_contact(struct overlay_node *node, nsec_t now)
 
 /* ---- edges ---------------------------------------------------------------------------------- */
 
+bool overlay_may_relay(const struct model_node *a, const struct model_node *b)
+{
+    const struct rule_end x = {.node = &a->spec};
+    const struct rule_end y = {.node = &b->spec};
+    const struct object *o;
+    bool has_rules = false;
+    size_t i = 0;
+
+    if (!model_may_talk(a, b))
+        return false;
+    if (!a->spec.stock || !b->spec.stock)
+        return true;
+    while ((o = model_each_object(a->net, &rule_kind, &i))) {
+        const struct rule *r = rule_of(o);
+
+        has_rules |= r->job[0] == '\0';
+        if (rule_names(r, &x, &y) || rule_names(r, &y, &x))
+            return true;
+    }
+    return !has_rules && a->net->spec.isolation != ISOLATION_STRICT;
+}
+
 /* Tell the relay of an edge. The hub itself has no relayed edges. */
 void overlay_change_edge(const struct model_node *left, const struct model_node *right)
 {
@@ -275,7 +298,7 @@ void overlay_change_edge(const struct model_node *left, const struct model_node 
     if (!a || !b || !a->router || !b->router)
         return;
     if (router_edge_set_blocked(
-            router_of(a->network), a->router, b->router, !model_may_talk(left, right)) < 0)
+            router_of(a->network), a->router, b->router, !overlay_may_relay(left, right)) < 0)
         log_error("no memory to turn off the edge between %s and %s", left->spec.meta.name,
             right->spec.meta.name);
 }

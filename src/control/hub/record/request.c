@@ -240,6 +240,7 @@ int job_request_decode(struct job_request *ret, const json_t *json, struct err *
     fields_text(&f, "brokenRun", FIELDS_OPTIONAL, 1, sizeof(rq.broken_run), rq.broken_run);
     fields_text(&f, "nnodes", FIELDS_OPTIONAL, 1, sizeof(rq.nnodes), rq.nnodes);
     fields_bool(&f, "dryRun", FIELDS_OPTIONAL, &rq.is_dry_run);
+    fields_bool(&f, "isolated", FIELDS_OPTIONAL, &rq.is_isolated);
     if (rq.is_dry_run && rq.broken_run[0])
         fields_fail(&f, "\"brokenRun\" begins a run, and with \"dryRun\" nothing is begun");
     if (rq.nnodes[strspn(rq.nnodes, "0123456789:")] != '\0')
@@ -571,6 +572,7 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     const json_t *traffic = fields_object(&f, "traffic", FIELDS_OPTIONAL);
     const json_t *found = fields_array(&f, "findings", FIELDS_OPTIONAL, 0, SELF_SAID_MAX);
     const json_t *daily = fields_object(&f, "daily", FIELDS_OPTIONAL);
+    const json_t *access = fields_object(&f, "access", FIELDS_OPTIONAL);
     int r;
 
     read_owner(&f, &rp);
@@ -584,13 +586,15 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     fields_int(&f, "everySeconds", FIELDS_OPTIONAL, 1, REQUEST_EVERY_MAX, &rp.every_seconds);
     rp.has_cpu = fields_get(&f, "cpuPercent", FIELDS_OPTIONAL) != NULL;
     fields_int(&f, "cpuPercent", FIELDS_OPTIONAL, 0, 100, &rp.cpu_percent);
-    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic || found || daily))
+    if (rp.edges.owner != EDGE_OWNER_AGENT &&
+        (node || applied || traffic || found || daily || access))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
             node      ? "node"
             : applied ? "applied"
             : traffic ? "traffic"
             : found   ? "findings"
-                      : "daily");
+            : daily   ? "daily"
+                      : "access");
     rp.has_edges = edges != NULL;
     r = fields_end(&f);
     if (r == 0)
@@ -609,6 +613,9 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     rp.has_findings = r == 0 && found;
     if (r == 0)
         r = daily_decode(&rp.daily, daily, "report: daily", e);
+    if (r == 0 && access)
+        r = access_report_decode(&rp.access, access, e);
+    rp.has_access = r == 0 && access;
     if (r != 0)
         return r;
     *ret = rp;

@@ -16,6 +16,7 @@
 #include "crypto/x25519.h"
 #include "health/finding.h"
 #include "health/fitness.h"
+#include "mesh/object/access.h"
 #include "mesh/object/daily.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/object.h"
@@ -136,7 +137,8 @@ struct web_login_request {
 struct job_request {
     char broken_run[REQUEST_RUN_MAX + 1]; /* a run that cannot go on, NAME.NUMBER; "": none */
     char nnodes[REQUEST_NNODES_MAX + 1];  /* how many nodes: "4" or "2:4"; "": it does not say */
-    bool is_dry_run; /* it is only said where the job would meet; names no broken run */
+    bool is_dry_run;  /* it is only said where the job would meet; names no broken run */
+    bool is_isolated; /* the member's ports of the job are for its members alone */
 };
 
 /** POST /v1/jobs/JOB/nccl: what NCCL took on a node of a job, by its log. Texts are of one line. */
@@ -233,12 +235,14 @@ struct report {
     bool has_findings;       /* something is said about what is wrong */
     struct findings found;   /* owns; all of it: self_decode() */
     struct daily daily;      /* owns; what its lines carry, day by day: edge_view.h shows it */
-    bool has_traffic;        /* something is said about what the node has moved */
-    struct traffic traffic;  /* owns; hub/traffic/ keeps it */
-    uint64_t run;            /* the writer's; 0: an older one, which says all its edges each time */
-    uint64_t number;         /* of the report in that run */
-    bool begins;             /* the writer says all anew, from this report on */
-    bool ends;               /* up to this one */
+    bool has_access;         /* something is said about what rules let in and refuse */
+    struct access_report access; /* hub/watch/access_view.h keeps it */
+    bool has_traffic;            /* something is said about what the node has moved */
+    struct traffic traffic;      /* owns; hub/traffic/ keeps it */
+    uint64_t run;    /* the writer's; 0: an older one, which says all its edges each time */
+    uint64_t number; /* of the report in that run */
+    bool begins;     /* the writer says all anew, from this report on */
+    bool ends;       /* up to this one */
 };
 
 #define REPORT_NULL {0}

@@ -28,6 +28,7 @@ const char *const edge_event_names[] = {
     [EDGE_EVENT_COPIED_NO_MORE] = "NodeCopiedNoMore",
     [EDGE_EVENT_ASKED_AWAY] = "AskedAway",
     [EDGE_EVENT_LET_BACK] = "LetBack",
+    [EDGE_EVENT_REFUSED] = "Refused",
     [EDGE_EVENT_FOUND] = "Found",
     [EDGE_EVENT_GONE] = "Gone",
 };

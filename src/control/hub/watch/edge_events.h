@@ -36,6 +36,7 @@ enum edge_event_kind {
     EDGE_EVENT_COPIED_NO_MORE,
     EDGE_EVENT_ASKED_AWAY, /* a relay is full, and asks a pair to go another way */
     EDGE_EVENT_LET_BACK,   /* the pair may use it again */
+    EDGE_EVENT_REFUSED,    /* packets that no rule allows were refused */
     EDGE_EVENT_FOUND, /* something is found of which there is no event of its own (finding.h) */
     EDGE_EVENT_GONE,  /* it is over */
     EDGE_EVENT_N,

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "hub/overlay/overlay.h"
+#include "hub/watch/hub_access.h"
 #include "hub/watch/watch.h"
 #include "mesh/object/node_status.h"
 #include "os/log.h"
@@ -34,7 +35,9 @@ void reports_init(struct reports *s, struct model *model)
 void reports_deinit(struct reports *s)
 {
     edge_events_deinit(&s->events);
+    access_view_deinit(&s->access);
     health_deinit(&s->health);
+    pair_histories_deinit(&s->histories);
 }
 
 static void mark_unsaved(struct reports *s, const struct model_node *node)
@@ -393,6 +396,8 @@ enum reports_result reports_take(
     if (report->has_findings)
         take_findings(s, node, report, wall_s);
     is_other |= take_daily(node, &report->daily);
+    if (report->has_access)
+        access_view_take(&s->access, &s->events, node, &report->access, wall_s);
     if (report->run != 0 && !edge_sequence_takes(said, report->run, report->number, report->begins))
         result = REPORTS_AGAIN;
     else if (report->has_edges)
@@ -454,9 +459,11 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
     follow_clock(s, now, wall_s);
     health_pass(&s->health,
         &(struct health_time){.now = now, .wall_s = wall_s, .started_at = s->started_at});
+    pair_histories_pass(&s->histories, s->model, wall_s);
     if (now - s->looked_at < REPORTS_LOOK)
         return;
     s->looked_at = now;
+    access_view_look(&s->access, &s->events, s->model, wall_s);
     s->n_parts = 0;
     for (size_t i = 0; i < s->model->networks.n; i++) {
         const struct model_network *net = model_network_at(s->model, i);
@@ -807,6 +814,8 @@ static void find_hub(struct reports *s, nsec_t now, int64_t wall_s)
     bool is_busy = hub_line_is_busy(s->line);
     bool is_found = is_refusing || s->is_behind || is_busy;
 
+    for (size_t i = 0; !is_found && i < m->networks.n; i++)
+        is_found = hub_access_fault(model_network_at(m, i)) != NULL;
     for (size_t i = 0; (is_found || s->is_hub_found) && i < m->networks.n; i++) {
         const struct model_network *net = model_network_at(m, i);
         const char *network = net->spec.meta.name;
@@ -820,6 +829,9 @@ static void find_hub(struct reports *s, nsec_t now, int64_t wall_s)
                 "The store has not said for %d s what has changed, and nodes are told what was "
                 "true before.",
                 (int)(behind_for / NSEC_PER_SEC));
+        if (found && hub_access_fault(net))
+            (void)findings_add(found, FINDING_HUB_RULES_UNENFORCED, FINDING_HUB, wall_s,
+                "The network's rules are not enforced on the hub: %s.", hub_access_fault(net));
         if (found && is_busy)
             hub_line_find(net, found, wall_s);
         health_end(&s->health, network, FINDING_HUB, wall_s);

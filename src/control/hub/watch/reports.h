@@ -25,8 +25,10 @@
 #include "base/clock.h"
 #include "hub/model/model.h"
 #include "hub/record/request.h"
+#include "hub/watch/access_view.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/health.h"
+#include "hub/watch/pair_history.h"
 #include "hub/watch/relay_lines.h"
 
 /** How long a report may stay in memory only. */
@@ -47,7 +49,9 @@
 struct reports {
     struct model *model; /* pins */
     struct edge_events events;
-    struct health health;          /* what is found of it */
+    struct access_view access; /* what rules let in and refuse */
+    struct health health;      /* what is found of it */
+    struct pair_histories histories;
     const struct relay_line *line; /* pins: of this hub's relay; NULL: it has none */
     size_t n_parts;                /* parts of edges in memory; each reports_look() counts anew */
     size_t n_parts_left_out;       /* parts that had no room, since the start */

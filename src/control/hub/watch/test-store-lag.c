@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/watch/hub_access.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/view.h"
 #include "store/store_backend.h"
@@ -210,12 +212,33 @@ static void test_a_store_that_is_cut_off(void **state)
     s->ops = usual;
 }
 
+/* A hub whose kernel does not take a network's rules is found, for as long as that is so. */
+static void test_rules_that_are_not_enforced(void **state)
+{
+    const struct model_network *net = model_network_at(&hub.hub->model, 0);
+    nsec_t now = 100 * NSEC_PER_SEC;
+
+    if (!net->served->access)
+        net->served->access = calloc(1, sizeof(*net->served->access));
+    assert_non_null(net->served->access);
+    tick(now);
+    expect_found("");
+    (void)err_set(&net->served->access->rules.fault, -EAFNOSUPPORT, "this kernel has none");
+    tick(now + NSEC_PER_SEC);
+    expect_found("WEFT-RULE-002");
+    net->served->access->rules.fault = (struct err)ERR_NULL;
+    tick(now + 2 * NSEC_PER_SEC);
+    expect_found("");
+    hub_access_end(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_told_once, enter, leave),
         cmocka_unit_test_setup_teardown(test_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_own_store, enter, leave),
+        cmocka_unit_test_setup_teardown(test_rules_that_are_not_enforced, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_full_store, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_store_that_is_cut_off, enter, leave),
     };

@@ -9,6 +9,7 @@
 #include "api/server/stream.h"
 #include "base/text.h"
 #include "mesh/object/node_status.h"
+#include "mesh/object/rule.h"
 #include "relay/line.h"
 
 /* What closes the list of nodes, and the snapshot. */
@@ -320,6 +321,22 @@ static int compare_edges(const void *a, const void *b)
     return strcmp((*x)->edge.meta.name, (*y)->edge.meta.name);
 }
 
+static bool lend_rules(const struct model_network *net, struct snapshot_list *ret)
+{
+    const struct object *o;
+    size_t n = 0;
+    size_t i = 0;
+
+    while (model_each_object(net, &rule_kind, &i))
+        n++;
+    if (!make_list(ret, n + 1))
+        return false;
+    i = 0;
+    while (ret->n < n && (o = model_each_object(net, &rule_kind, &i)))
+        *ret->items[ret->n++] = *o;
+    return true;
+}
+
 bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret)
 {
     const struct model_network *net = self->net;
@@ -331,6 +348,9 @@ bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret)
         n_edges++;
     if (!make_list(&s->nodes, net->nodes.n + 1) || !make_list(&s->edges, n_edges + 1))
         return false;
+    for (unsigned i = 0; object_kinds[i]; i++)
+        if (object_kinds[i] == &rule_kind && !lend_rules(net, &s->others[i]))
+            return false;
     s->revision = view_revision(net);
     s->boot = net->model->boot;
     (void)snprintf(s->self, sizeof(s->self), "%.*s", NAME_MAX_LEN, self->spec.meta.name);
@@ -353,6 +373,9 @@ void view_return_snapshot(struct snapshot *s)
 {
     free(s->nodes.items);
     free(s->edges.items);
+    for (unsigned i = 0; object_kinds[i]; i++)
+        if (object_kinds[i] == &rule_kind)
+            free(s->others[i].items);
     *s = (struct snapshot)SNAPSHOT_NULL;
 }
 

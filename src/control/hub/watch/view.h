@@ -61,7 +61,8 @@ char *view_introduction_text(const struct model_node *self);
  * @ret:	SNAPSHOT_NULL before the call; give it to view_return_snapshot() in the same turn of
  *		the loop
  *
- * It holds nodes and edges only, and no status: render.h reads no more than that.
+ * It holds nodes, edges and rules only, and no status: render.h and access_rules.h read no more
+ * than that.
  *
  * Return: false when there is no memory.
  */

@@ -180,11 +180,12 @@ static int arrive(const char *socket_path, const char *job, struct rendezvous_ar
     struct client_answer *answer, struct err *e)
 {
     json_t *dry = a->is_dry_run ? json_true() : NULL;
-    json_t *body =
-        json_pack("{s:s*, s:s*, s:o*}", "brokenRun", a->broken, "nnodes", a->nnodes, "dryRun", dry);
+    json_t *body = json_pack("{s:s*, s:s*, s:o*, s:o*}", "brokenRun", a->broken, "nnodes",
+        a->nnodes, "dryRun", dry, "isolated", a->is_isolated ? json_true() : NULL);
     int r = ask(socket_path, job, "POST", body, ASK_TIMEOUT_MS, answer, e);
 
-    if (r != CLIENT_E_REFUSED || answer->status != STATUS_BAD || (!a->nnodes && !a->is_dry_run))
+    if (r != CLIENT_E_REFUSED || answer->status != STATUS_BAD || (!a->nnodes && !a->is_dry_run) ||
+        a->is_isolated)
         return r;
     /* A hub of before knows neither a number of nodes nor a dry run; a job that is there it shows.
      */
@@ -421,6 +422,22 @@ bool rendezvous_say_sample(const char *socket_path, const char *job, json_t *sam
     if (sample)
         (void)call(socket_path, job, "samples", "PUT", sample, LOOK_TIMEOUT_MS, &answer, NULL);
     return answer.status != STATUS_NOT_FOUND && answer.status != STATUS_NO_METHOD;
+}
+
+int rendezvous_say_ports(
+    const char *socket_path, const char *job, json_t *ports, bool *ret_enforced, struct err *e)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    int r = call(socket_path, job, "ports", "PUT", ports, LOOK_TIMEOUT_MS, &answer, e);
+    const char *why = json_string_value(json_object_get(answer.body, "why"));
+
+    if (r == CLIENT_E_REFUSED &&
+        (answer.status == STATUS_NOT_FOUND || answer.status == STATUS_NO_METHOD))
+        return err_set(e, r, "--isolate: the agent is of a version that isolates no jobs");
+    if (r == 0 && why)
+        return err_set(e, -ENOTSUP, "--isolate: this machine cannot enforce it: %s", why);
+    *ret_enforced = r == 0 && json_is_true(json_object_get(answer.body, "enforced"));
+    return r;
 }
 
 void rendezvous_end(const char *socket_path, const char *job)

@@ -35,6 +35,7 @@ struct rendezvous_arrival {
                            another node had it do that already; NULL: none */
     const char *nnodes; /* of how many nodes the job is, "4" or "2:4"; refused where others run it
                            with another number; NULL: it is not said */
+    bool is_isolated;   /* its ports here are for members of the job alone */
     bool is_dry_run;    /* it does not come to the job, which stays as it is; names no @broken */
 };
 
@@ -155,6 +156,17 @@ void rendezvous_say_nccl(const char *socket_path, const char *job, json_t *said)
  * is, the next sample may get there.
  */
 bool rendezvous_say_sample(const char *socket_path, const char *job, json_t *sample);
+
+/**
+ * rendezvous_say_ports() - tell the agent where the job listens here
+ * @ports:	as job_ports_word_encode() gives it; taken
+ * @ret_enforced:	set to whether the agent has nobody but members of the job reach its ports
+ *
+ * Return: 0; or non-zero with words: the agent does not answer, is of a version without it, or
+ * cannot enforce it on this machine.
+ */
+int rendezvous_say_ports(
+    const char *socket_path, const char *job, json_t *ports, bool *ret_enforced, struct err *e);
 
 /**
  * rendezvous_end() - tell the hub that the job has ended on this node

@@ -28,6 +28,7 @@
 #include "os/file.h"
 #include "os/clock.h"
 #include "train/job/flight_watch.h"
+#include "train/job/isolate.h"
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
 
@@ -376,8 +377,10 @@ static int find_rendezvous(
     struct run *run, const struct run_options *opt, const char *nnodes, struct err *e)
 {
     const char *backend = decide_backend(&run->command, opt->rendezvous);
-    const struct rendezvous_arrival arrival = {
-        .broken = opt->broken_run, .nnodes = nnodes, .is_dry_run = is_dry_run(opt)};
+    const struct rendezvous_arrival arrival = {.broken = opt->broken_run,
+        .nnodes = nnodes,
+        .is_dry_run = is_dry_run(opt),
+        .is_isolated = opt->is_isolated};
     uint64_t min = 0;
     uint64_t max = 0;
     int r;
@@ -587,6 +590,16 @@ int run_prepare(struct run *ret, const struct run_options *opt, struct err *e)
         (void)command_job_name(&run.command, run.job);
     run.is_elastic = nnodes && strchr(nnodes, ':');
     r = find_rendezvous(&run, opt, nnodes, e);
+    if (r == 0 && opt->is_isolated && run.rendezvous.id[0] == '\0')
+        r = err_set(e, -EINVAL,
+            "--isolate: the job does not meet at the hub, which knows only of jobs that do who is "
+            "in them");
+    if (r != 0)
+        return r;
+    run.is_isolated = opt->is_isolated && !is_dry_run(opt);
+    /* Where all else is refused, it is the job's rule that lets this node reach the job's store. */
+    if (run.is_isolated)
+        r = isolate_await(&run, e);
     if (r != 0)
         return r;
     r = find_ranks(&run, opt, e);

@@ -27,6 +27,7 @@ struct run_options {
     const char *job;         /* the job's name; NULL: it is named after the script */
     const char *nnodes;      /* "4" or "2:4"; used where neither command nor environment says it */
     bool inside_islands;     /* NCCL's groups stay inside islands; only Gloo's cross them */
+    bool is_isolated;        /* its ports are for its members alone */
     bool island_lan;         /* inside the island its private network is used, unencrypted */
     bool once;               /* it is never begun again */
     nsec_t wait_lost;        /* how long a job of fixed size waits for a node that was lost */
@@ -68,6 +69,7 @@ struct run {
     char dir[RUN_DIR_MAX]; /* for NCCL's logs, the plan and the island's nodes; "": none.
                               run_exec() removes it */
     bool has_dir;          /* it was made */
+    bool is_isolated;      /* as in the options */
     bool is_quiet;         /* only what will hurt is said */
     bool has_met;          /* the command has met another node, in an earlier start */
     struct env_plan plan;

@@ -18,6 +18,7 @@
 #include "os/child.h"
 #include "os/clock.h"
 #include "os/interrupt.h"
+#include "train/job/isolate.h"
 #include "train/job/lost.h"
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
@@ -154,6 +155,7 @@ struct watching {
     bool is_lost;            /* the command was stopped because a node is lost */
     nsec_t log_at;           /* time of the next look at NCCL's logs; NSEC_NEVER: none */
     nsec_t island_at;        /* time of the next look at the job's hosts file; NSEC_NEVER: none */
+    struct isolate isolate;  /* owns; where it listens */
     struct met met;          /* owns; has it met another node? */
     struct samples samples;  /* owns; what it moves, and how its processes are */
     struct nccl_watch *nccl; /* owns; NULL: no logs are read */
@@ -169,6 +171,7 @@ static unsigned next_ms(const struct watching *w)
     nsec_t due = nsec_min(nsec_min(w->log_at, w->island_at), nsec_min(w->report_at, w->look_at));
 
     due = nsec_min(due, nsec_min(w->met.look_at, w->samples.look_at));
+    due = nsec_min(due, w->isolate.look_at);
     return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
 }
 
@@ -217,6 +220,7 @@ static struct child_order watch_job(void *ctx, int pid)
         stops = is_left_behind(w, pid);
         w->look_at = stops ? NSEC_NEVER : after_ms(lost_each_ms(run));
     }
+    isolate_look(&w->isolate);
     met_look(&w->met);
     samples_look(&w->samples);
     return (struct child_order){.next_ms = next_ms(w), .stops = stops};
@@ -360,6 +364,7 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
                    : run->can_begin_again ? after_ms(lost_each_ms(run))
                                           : clock_now(),
         .island_at = after_ms(run->has_island_hosts ? RUN_ISLAND_EACH_MS : 0),
+        .isolate = {.look_at = NSEC_NEVER},
         .met = {.look_at = NSEC_NEVER, .tcp = TCP_WATCH_NULL},
         .samples = SAMPLES_NULL,
         .nccl = watch_nccl(run)};
@@ -384,12 +389,20 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
         end_logs(run, w.nccl, NULL, false);
         return RUN_E_LOST;
     }
+    r = isolate_begin(&w.isolate, run, e);
+    if (r != 0) {
+        isolate_deinit(&w.isolate);
+        end_logs(run, w.nccl, NULL, false);
+        run_give_up(run);
+        return r;
+    }
     met_begin(&w.met, run);
     samples_begin(&w.samples, run, &reports);
     w.samples.nccl = w.nccl ? &w.nccl->faults : NULL;
     r = run_child(run, words, env.entries, &w, ret_status, e);
     run->has_met |= w.met.has_met;
     met_deinit(&w.met);
+    isolate_deinit(&w.isolate);
     samples_deinit(&w.samples);
     return r;
 }

@@ -25,8 +25,9 @@ unsigned diff_count_rates(const struct diff *d)
 
 bool diff_is_empty(const struct diff *d)
 {
-    return !d->set_key && !d->set_listen_port && !d->set_fwmark && !d->set_relay &&
-           !d->set_shows_dscp && diff_count_rates(d) == 0 && d->n_peers == 0;
+    return !d->set_key && !d->set_next_key && !d->set_initiate_with_next && !d->set_listen_port &&
+           !d->set_fwmark && !d->set_relay && !d->set_shows_dscp && diff_count_rates(d) == 0 &&
+           d->n_peers == 0;
 }
 
 /* @change: all but its peer, which is a copy of @peer. 0 or -ENOMEM. */
@@ -48,6 +49,8 @@ static int add_peer(struct diff *d, const struct wg_peer *want)
 {
     struct diff_peer change = {
         .op = DIFF_OP_ADD,
+        .set_next_key = !x25519_public_is_none(&want->next_key),
+        .set_initiate_with_current = want->initiate_with_current,
         .set_psk = !secret_is_zero(want->psk.b, sizeof(want->psk.b)),
         .set_endpoint = !endpoint_is_none(&want->endpoint),
         .set_keepalive = want->keepalive != 0,
@@ -65,8 +68,13 @@ static int add_peer(struct diff *d, const struct wg_peer *want)
 static int update_peer(struct diff *d, const struct wg_peer *have, const struct wg_peer *want,
     const struct wg_peer *applied)
 {
+    bool is_replaced = !x25519_public_equal(&have->key, &want->key);
     struct diff_peer change = {
         .op = DIFF_OP_UPDATE,
+        .is_replaced = is_replaced,
+        .set_next_key = is_replaced ? !x25519_public_is_none(&want->next_key)
+                                    : !x25519_public_equal(&have->next_key, &want->next_key),
+        .set_initiate_with_current = have->initiate_with_current != want->initiate_with_current,
         .set_psk = !secret_equal(have->psk.b, want->psk.b, sizeof(want->psk.b)),
         .set_endpoint = !endpoint_is_none(&want->endpoint) &&
                         !endpoint_equal(&have->endpoint, &want->endpoint) &&
@@ -81,7 +89,10 @@ static int update_peer(struct diff *d, const struct wg_peer *have, const struct 
         .set_allowed = !wg_peer_allows_equal(have, want),
     };
 
-    if (!change.set_psk && !change.set_endpoint && !change.set_keepalive && !change.set_cipher &&
+    if (is_replaced)
+        change.replaces = have->key;
+    if (!is_replaced && !change.set_next_key && !change.set_initiate_with_current &&
+        !change.set_psk && !change.set_endpoint && !change.set_keepalive && !change.set_cipher &&
         !change.set_pin && !change.set_relayed && !change.set_mtu && !change.set_rate &&
         !change.set_allowed)
         return 0;
@@ -110,6 +121,27 @@ static const struct wg_peer *walk_to(struct walk *w, const struct x25519_public 
     return NULL;
 }
 
+/* Does @peer, which is wanted no more under its key, go on under its next one? */
+static bool goes_on(
+    const struct wg_peer *peer, const struct wg_config *have, const struct wg_config *want)
+{
+    return !x25519_public_is_none(&peer->next_key) && !wg_config_find(have, &peer->next_key) &&
+           !wg_config_find(want, &peer->key) && wg_config_find(want, &peer->next_key);
+}
+
+/* The peer of @have that goes on under @key; NULL: none does. */
+static const struct wg_peer *find_before(
+    const struct wg_config *have, const struct wg_config *want, const struct x25519_public *key)
+{
+    for (size_t i = 0; i < have->n_peers; i++) {
+        const struct wg_peer *peer = &have->peers[i];
+
+        if (x25519_public_equal(&peer->next_key, key))
+            return goes_on(peer, have, want) ? peer : NULL;
+    }
+    return NULL;
+}
+
 static int remove_unwanted(
     struct diff *d, const struct wg_config *have, const struct wg_config *want)
 {
@@ -119,7 +151,7 @@ static int remove_unwanted(
     for (size_t i = 0; r == 0 && i < have->n_peers; i++) {
         struct wg_peer gone = {.key = have->peers[i].key};
 
-        if (!walk_to(&wanted, &gone.key))
+        if (!walk_to(&wanted, &gone.key) && !goes_on(&have->peers[i], have, want))
             r = add_change(d, (struct diff_peer){.op = DIFF_OP_REMOVE}, &gone);
     }
     return r;
@@ -128,6 +160,7 @@ static int remove_unwanted(
 static int add_and_update(struct diff *d, const struct wg_config *have,
     const struct wg_config *want, const struct wg_config *applied)
 {
+    bool has_next_keys = wg_config_has_next_keys(have);
     struct walk had = {.config = have};
     struct walk was = {.config = applied};
     int r = 0;
@@ -135,9 +168,13 @@ static int add_and_update(struct diff *d, const struct wg_config *have,
     for (size_t i = 0; r == 0 && i < want->n_peers; i++) {
         const struct wg_peer *w = &want->peers[i];
         const struct wg_peer *h = walk_to(&had, &w->key);
+        const struct wg_peer *before =
+            !h && has_next_keys ? find_before(have, want, &w->key) : NULL;
 
         if (h)
             r = update_peer(d, h, w, walk_to(&was, &w->key));
+        else if (before)
+            r = update_peer(d, before, w, applied ? wg_config_find(applied, &before->key) : NULL);
         else
             r = add_peer(d, w);
     }
@@ -157,6 +194,9 @@ int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_co
         return r;
     }
     d.set_key = !x25519_public_equal(&want->public, &have->public);
+    d.set_next_key = !x25519_public_equal(&want->next_public, &have->next_public);
+    d.set_initiate_with_next = want->initiate_with_next != have->initiate_with_next;
+    d.initiate_with_next = want->initiate_with_next;
     /* Where any will do, one that cannot be had is given up for another. */
     d.set_listen_port =
         want->listen_port != 0 ? want->listen_port != have->listen_port : have->listen_errno != 0;

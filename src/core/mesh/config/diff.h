@@ -9,6 +9,10 @@
  * packets: a peer that moved is found at its new place without anybody's help.
  * So an endpoint is changed only when the *wanted* one changed since it was
  * last told to the engine, or when the engine has none.
+ *
+ * A peer that is wanted under the next key of one that the engine has, which is wanted no more, is
+ * that peer: it is updated, and keeps its sessions. The same goes for the interface: a private key
+ * that is its next one ends nothing.
  */
 #pragma once
 
@@ -27,7 +31,11 @@ enum diff_op {
 /** What happens to one peer. */
 struct diff_peer {
     enum diff_op op;
-    struct wg_peer peer; /* owns; the wanted fields */
+    struct wg_peer peer;           /* owns; the wanted fields */
+    bool is_replaced;              /* @peer goes on from another key; of an update */
+    struct x25519_public replaces; /* that one */
+    bool set_next_key;
+    bool set_initiate_with_current;
     bool set_psk;
     bool set_endpoint;
     bool set_keepalive;
@@ -41,7 +49,12 @@ struct diff_peer {
 
 /** What happens to one interface. */
 struct diff {
-    bool set_key; /* the interface has another private key than it should, or none */
+    bool set_key;      /* the interface has another private key than it should, or none */
+    bool set_next_key; /* the same of the next one */
+    bool set_initiate_with_next;
+    bool initiate_with_next;
+    /* Pins, set by who applies the change: the next private key; NULL: none. */
+    const struct x25519_secret *next_secret;
     bool set_listen_port;
     bool set_fwmark;
     bool set_relay;
@@ -58,7 +71,10 @@ struct diff {
     size_t cap_peers;
 };
 
-#define DIFF_NULL {0}
+#define DIFF_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** diff_deinit() - release it, and wipe the preshared keys in it; idempotent, safe on DIFF_NULL. */
 void diff_deinit(struct diff *d);

@@ -564,6 +564,111 @@ static void test_many_changes(void **state)
     wg_config_deinit(&want);
 }
 
+static struct wg_peer keyed(uint8_t key, uint8_t next)
+{
+    return (struct wg_peer){.key = {.b = {key}}, .next_key = {.b = {next}}};
+}
+
+/* Peers of @have and @want by their keys and next keys, ended by a key of 0. */
+static struct diff keys_diff(const uint8_t have_keys[][2], const uint8_t want_keys[][2])
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    struct wg_config want = WG_CONFIG_NULL;
+    struct diff d = DIFF_NULL;
+
+    for (size_t i = 0; have_keys[i][0]; i++) {
+        struct wg_peer p = keyed(have_keys[i][0], have_keys[i][1]);
+
+        assert_int_equal(wg_config_add(&have, &p), 0);
+    }
+    for (size_t i = 0; want_keys[i][0]; i++) {
+        struct wg_peer p = keyed(want_keys[i][0], want_keys[i][1]);
+
+        assert_int_equal(wg_config_add(&want, &p), 0);
+    }
+    assert_int_equal(wg_config_sort(&have, NULL), 0);
+    assert_int_equal(wg_config_sort(&want, NULL), 0);
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    wg_config_deinit(&have);
+    wg_config_deinit(&want);
+    return d;
+}
+
+#define KEYS(...) ((const uint8_t[][2]){__VA_ARGS__, {0, 0}})
+
+/* A peer that is wanted under the next key of one is that one, and is not removed. */
+static void test_a_peer_goes_on(void **state)
+{
+    struct diff d = keys_diff(KEYS({5, 0}, {7, 0}), KEYS({5, 2}, {7, 0}));
+
+    assert_int_equal(d.n_peers, 1);
+    assert_int_equal(d.peers[0].op, DIFF_OP_UPDATE);
+    assert_true(d.peers[0].set_next_key && !d.peers[0].is_replaced && !d.peers[0].set_allowed);
+    assert_int_equal(d.peers[0].peer.next_key.b[0], 2);
+    diff_deinit(&d);
+
+    d = keys_diff(KEYS({5, 2}, {7, 0}), KEYS({2, 0}, {7, 0}));
+    assert_int_equal(d.n_peers, 1);
+    assert_int_equal(d.peers[0].op, DIFF_OP_UPDATE);
+    assert_true(d.peers[0].is_replaced && !d.peers[0].set_next_key && !d.peers[0].set_allowed);
+    assert_int_equal(d.peers[0].replaces.b[0], 5);
+    assert_int_equal(d.peers[0].peer.key.b[0], 2);
+    diff_deinit(&d);
+
+    /* At once to the key after the next one. */
+    d = keys_diff(KEYS({5, 2}), KEYS({2, 3}));
+    assert_int_equal(d.n_peers, 1);
+    assert_true(d.peers[0].is_replaced && d.peers[0].set_next_key);
+    assert_int_equal(d.peers[0].peer.next_key.b[0], 3);
+    diff_deinit(&d);
+}
+
+/* Any other change of a key is another peer. */
+static void test_a_peer_does_not_go_on(void **state)
+{
+    /* Without a next key; with another one; the old one is wanted, too; the new one is there. */
+    static const uint8_t have[][3][2] = {{{5, 0}}, {{5, 3}}, {{5, 2}}, {{2, 0}, {5, 2}}};
+    static const uint8_t want[][3][2] = {{{2, 0}}, {{2, 0}}, {{2, 0}, {5, 2}}, {{2, 0}}};
+    static const size_t n_removed[] = {1, 1, 0, 1}, n_added[] = {1, 1, 1, 0};
+
+    for (size_t i = 0; i < sizeof(have) / sizeof(*have); i++) {
+        struct diff d = keys_diff(have[i], want[i]);
+        size_t removed = 0;
+        size_t added = 0;
+
+        for (size_t k = 0; k < d.n_peers; k++) {
+            removed += d.peers[k].op == DIFF_OP_REMOVE;
+            added += d.peers[k].op == DIFF_OP_ADD;
+            assert_false(d.peers[k].is_replaced);
+        }
+        assert_int_equal(removed, n_removed[i]);
+        assert_int_equal(added, n_added[i]);
+        diff_deinit(&d);
+    }
+}
+
+/* An interface goes over to its next key, and what has to be said of it. */
+static void test_the_interface_goes_on(void **state)
+{
+    struct wg_config one = {.public = {.b = {1}}};
+    struct wg_config two = {.public = {.b = {1}}, .next_public = {.b = {2}}};
+    struct wg_config next = {.public = {.b = {2}}};
+    struct diff d = DIFF_NULL;
+
+    assert_int_equal(diff_make(&d, &one, &two, NULL), 0);
+    assert_true(d.set_next_key && !d.set_key && !d.set_initiate_with_next);
+    assert_false(diff_is_empty(&d));
+    one.next_public = two.next_public;
+    two.initiate_with_next = true;
+    assert_int_equal(diff_make(&d, &one, &two, NULL), 0);
+    assert_true(!d.set_next_key && !d.set_key && d.set_initiate_with_next && d.initiate_with_next);
+    assert_false(diff_is_empty(&d));
+    assert_int_equal(diff_make(&d, &two, &next, NULL), 0);
+    assert_true(d.set_next_key && d.set_key && d.set_initiate_with_next && !d.initiate_with_next);
+    assert_int_equal(diff_make(&d, &two, &two, NULL), 0);
+    assert_true(diff_is_empty(&d));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -578,6 +683,9 @@ int main(void)
         cmocka_unit_test(test_a_port_is_given_up_where_it_fails),
         cmocka_unit_test(test_the_interface_itself),
         cmocka_unit_test(test_many_changes),
+        cmocka_unit_test(test_a_peer_goes_on),
+        cmocka_unit_test(test_a_peer_does_not_go_on),
+        cmocka_unit_test(test_the_interface_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,3 +162,25 @@ void wg_config_clear_rates(struct wg_config *c)
         c->peers[i].rate = 0;
     }
 }
+
+bool wg_config_has_next_keys(const struct wg_config *c)
+{
+    if (!x25519_public_is_none(&c->next_public))
+        return true;
+    for (size_t i = 0; i < c->n_peers; i++)
+        if (!x25519_public_is_none(&c->peers[i].next_key))
+            return true;
+    return false;
+}
+
+void wg_config_clear_next_keys(struct wg_config *c)
+{
+    const struct x25519_public none = {{0}};
+
+    c->next_public = none;
+    c->initiate_with_next = false;
+    for (size_t i = 0; i < c->n_peers; i++) {
+        c->peers[i].next_key = none;
+        c->peers[i].initiate_with_current = false;
+    }
+}

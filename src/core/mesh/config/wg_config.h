@@ -2,8 +2,8 @@
  * wg_config.h - one WireGuard interface as data.
  *
  * What render.h wants an interface to be, and what an engine says it is. The
- * interface's private key is not in it, only what follows from it: the secret
- * stays in the node's own state and is handed to the engine beside this.
+ * interface's private keys are not in it, only what follows from them: the secrets
+ * stay in the node's own state and are handed to the engine beside this.
  *
  * Peers are sorted by public key, so that two configurations are compared by
  * one walk over both.
@@ -32,10 +32,15 @@ struct wg_facts {
     struct arrivals arrivals; /* of its datagrams; none received: the engine does not count them */
     struct endpoint heard; /* where its last authentic packet came from; none: the engine does not
                               tell that apart from its endpoint, which follows its packets */
+    bool heard_next;       /* it has spoken under its next key */
+    bool session_next;     /* its last handshake was under the interface's next key */
 };
 
 struct wg_peer {
     struct x25519_public key;
+    struct x25519_public next_key; /* under which it is the same peer, too; none: it has one key */
+    bool initiate_with_current;    /* it knows but the interface's key, and is initiated to under it
+                                      even while others are under the next one */
     struct noise_psk psk;
     struct endpoint endpoint;   /* none: it is not known, the peer will come to us */
     uint16_t keepalive;         /* s; 0: none */
@@ -52,7 +57,9 @@ struct wg_peer {
 };
 
 struct wg_config {
-    struct x25519_public public; /* of the interface's own key; none: it has no key yet */
+    struct x25519_public public;      /* of the interface's own key; none: it has no key yet */
+    struct x25519_public next_public; /* of the key that it answers under, too; none: of no other */
+    bool initiate_with_next;          /* and under which it initiates */
     struct ip_prefix addresses[WG_CONFIG_ADDRESSES_MAX]; /* host bits kept */
     unsigned n_addresses;
     struct ip_prefix routes[WG_CONFIG_ADDRESSES_MAX]; /* that must lead into the interface */
@@ -124,6 +131,12 @@ struct wg_peer *wg_config_find(const struct wg_config *c, const struct x25519_pu
 
 /** wg_config_has_rates() - is anything that it sends to be kept to a rate? */
 bool wg_config_has_rates(const struct wg_config *c);
+
+/** wg_config_has_next_keys() - does the interface or a peer have a next key? */
+bool wg_config_has_next_keys(const struct wg_config *c);
+
+/** wg_config_clear_next_keys() - none has, as for an engine that knows none. */
+void wg_config_clear_next_keys(struct wg_config *c);
 
 /** wg_config_clear_rates() - nothing is, and datagrams show no DSCP. */
 void wg_config_clear_rates(struct wg_config *c);

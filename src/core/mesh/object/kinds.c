@@ -6,10 +6,12 @@
 #include <stddef.h>
 
 #include "mesh/object/object.h"
+#include "mesh/object/rule.h"
 
 const struct object_kind *const object_kinds[] = {
     &network_kind,
     &node_kind,
     &mesh_edge_kind,
+    &rule_kind,
     NULL,
 };

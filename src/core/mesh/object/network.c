@@ -16,6 +16,11 @@
 
 const char *const topology_names[] = {"auto", "hub", "mesh"};
 _Static_assert(sizeof(topology_names) / sizeof(*topology_names) == TOPOLOGY_N, "a name each");
+static const char *const isolation_names[] = {"open", "strict"};
+_Static_assert(sizeof(isolation_names) / sizeof(*isolation_names) == ISOLATION_N, "a name each");
+const char *const trust_policy_names[] = {"wait", "ask"};
+_Static_assert(
+    sizeof(trust_policy_names) / sizeof(*trust_policy_names) == TRUST_POLICY_N, "a name each");
 static const char *const cipher_names[] = {"auto", "chacha20poly1305", "aes256gcm"};
 
 _Static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == CIPHER_N, "a name each");
@@ -115,6 +120,8 @@ static int spec_decode(
     struct fields f = fields_make(frame->spec, frame->where, e);
     unsigned topology = TOPOLOGY_AUTO;
     unsigned cipher = CIPHER_AUTO;
+    unsigned isolation = ISOLATION_OPEN;
+    unsigned trust_policy = TRUST_POLICY_WAIT;
     uint64_t key_rotation = 0;
     const json_t *prices;
     struct err why = ERR_NULL;
@@ -127,6 +134,9 @@ static int spec_decode(
     fields_int(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &n->mtu);
     network_keepalive_decode(&f, &n->keepalive);
     fields_enum(&f, "cipher", FIELDS_OPTIONAL, cipher_names, CIPHER_N, &cipher);
+    fields_enum(&f, "isolation", FIELDS_OPTIONAL, isolation_names, ISOLATION_N, &isolation);
+    fields_enum(
+        &f, "trustPolicy", FIELDS_OPTIONAL, trust_policy_names, TRUST_POLICY_N, &trust_policy);
     fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
     fields_bool(&f, "showDscp", FIELDS_OPTIONAL, &n->shows_dscp);
     fields_int(&f, "drainShare", FIELDS_OPTIONAL, 0, NETWORK_DRAIN_SHARE_MAX, &n->drain_share);
@@ -145,6 +155,8 @@ static int spec_decode(
             (unsigned long long)key_rotation);
     n->topology = topology;
     n->cipher = cipher;
+    n->isolation = isolation;
+    n->trust_policy = trust_policy;
     n->key_rotation = (uint32_t)key_rotation;
     return object_fields_end(&f, mode);
 }
@@ -178,14 +190,17 @@ json_t *network_encode(const struct network *n)
 {
     char cidr4[IP_PREFIX_TEXT_MAX];
     char cidr6[IP_PREFIX_TEXT_MAX];
-    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I, s:o*, s:o*}", "cidr4",
+    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I, s:o*, s:o*, s:s*}", "cidr4",
         ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6), "topology",
         topology_names[n->topology], "mtu", (int)n->mtu, "keepalive",
         n->keepalive == NETWORK_KEEPALIVE_AUTO ? json_string("auto") : json_integer(n->keepalive),
         "cipher", cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation, "showDscp",
         n->shows_dscp ? json_true() : NULL, "drainShare",
-        n->drain_share ? json_integer(n->drain_share) : NULL);
+        n->drain_share ? json_integer(n->drain_share) : NULL, "isolation",
+        n->isolation == ISOLATION_OPEN ? NULL : isolation_names[n->isolation]);
 
+    if (n->trust_policy != TRUST_POLICY_WAIT)
+        fields_set(&spec, "trustPolicy", json_string(trust_policy_names[n->trust_policy]));
     if (n->budgets.n > 0)
         fields_set(&spec, "budgets", budgets_encode(&n->budgets));
     if (n->prices)

@@ -38,6 +38,20 @@ enum cipher {
     CIPHER_N,
 };
 
+/** May members reach each other while no Rule says so (rule.h)? */
+enum isolation {
+    ISOLATION_OPEN,   /* until there is a first rule */
+    ISOLATION_STRICT, /* never */
+    ISOLATION_N,
+};
+
+/** What do nodes do when a hub says that a known peer has another key (mesh/keys/first_sight.h)? */
+enum trust_policy {
+    TRUST_POLICY_WAIT, /* believe it once the key before has been silent for long */
+    TRUST_POLICY_ASK,  /* wait for the node's operator */
+    TRUST_POLICY_N,
+};
+
 /* ---- `spec.budgets`: what may be moved or spent on a day, by a job or by all -------------------
  */
 
@@ -74,20 +88,28 @@ struct network {
     uint16_t keepalive; /* s; 0: none; or NETWORK_KEEPALIVE_AUTO */
     enum cipher cipher;
     uint32_t key_rotation; /* s; 0: never */
-    bool shows_dscp;       /* its nodes' datagrams carry the DSCP of the packets in them */
-    uint16_t drain_share;  /* most of its nodes that may be drained at once, percent; 0: none is,
-                              and it is said what would be done */
+    enum isolation isolation;
+    enum trust_policy trust_policy;
+    bool shows_dscp;      /* its nodes' datagrams carry the DSCP of the packets in them */
+    uint16_t drain_share; /* most of its nodes that may be drained at once, percent; 0: none is,
+                             and it is said what would be done */
     struct budgets budgets;
     struct prices *prices; /* owns; what bytes cost; NULL: it has no table of its own */
 };
 
-#define NETWORK_NULL {0}
+#define NETWORK_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind network_kind;
 
 /** topology_names - "auto", "hub", "mesh". */
 extern const char *const topology_names[];
+
+/** trust_policy_names - "wait", "ask". */
+extern const char *const trust_policy_names[];
 
 /**
  * network_keepalive_decode() - the field "keepalive": "auto", or seconds

@@ -49,6 +49,24 @@ static const struct render_path *find_any(const struct render_input *in, const c
     return bsearch(node, in->paths, in->n_paths, sizeof(*in->paths), compare_path);
 }
 
+static int compare_next_key(const void *name, const void *next)
+{
+    return strcmp(name, ((const struct render_next_key *)next)->node);
+}
+
+static void set_next_key(struct wg_peer *p, const struct render_input *in, const char *node)
+{
+    const struct render_next_key *next = in->n_next_keys == 0
+                                             ? NULL
+                                             : bsearch(node, in->next_keys, in->n_next_keys,
+                                                   sizeof(*in->next_keys), compare_next_key);
+
+    if (!next)
+        return;
+    p->next_key = next->key;
+    p->initiate_with_current = next->knows_one;
+}
+
 const struct render_path *render_find_path(const struct render_input *in, const char *node)
 {
     const struct render_path *found = find_any(in, node);
@@ -309,6 +327,7 @@ static int add_peer(struct wg_config *c, const struct render_input *in, const st
         p.pin = decision.route == RENDER_ROUTE_RELAY ? PIN_SESSION : PIN_FIXED;
     p.is_relayed = in->relays && !node->hub;
     set_path(&p, in, self, relay, node, decision.route);
+    set_next_key(&p, in, node->meta.name);
     p.mtu = render_mtu(in, node);
     p.mss_mtu = mss_mtu(in, self, node);
     r = wg_peer_allow(&p, &a4);
@@ -356,6 +375,8 @@ static void set_interface(
     const struct network *n = &in->snapshot->network;
 
     c->public = self->key;
+    c->next_public = in->next_public;
+    c->initiate_with_next = in->initiate_with_next;
     c->addresses[0] = (struct ip_prefix){.addr = self->address4, .len = n->cidr4.len};
     c->addresses[1] = (struct ip_prefix){.addr = self->address6, .len = n->cidr6.len};
     c->n_addresses = 2;

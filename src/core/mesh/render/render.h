@@ -54,10 +54,21 @@ struct render_path {
     uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is render_keepalive(). */
 };
 
+/** A peer that changes its key, or knows of ours only the one that was. */
+struct render_next_key {
+    char node[NAME_MAX_LEN + 1];
+    struct x25519_public key; /* that it goes on with; none: it stays with the one that it has */
+    bool knows_one;           /* it is a stock WireGuard, whose file names our key */
+};
+
 struct render_input {
     const struct snapshot *snapshot; /* borrowed; complete */
     const struct render_path *paths; /* borrowed; @n_paths, sorted by node in byte order */
     size_t n_paths;
+    const struct render_next_key *next_keys; /* borrowed; @n_next_keys, sorted as @paths */
+    size_t n_next_keys;
+    struct x25519_public next_public; /* of the key that this node goes on with; none: it has one */
+    bool initiate_with_next;          /* and that it uses already */
     const char *relay;    /* borrowed; name of the hub through which this node's packets go to peers
                              without a better path; NULL, or no hub: render_hub() */
     uint16_t listen_port; /* of this node; 0: any */

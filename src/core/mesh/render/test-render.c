@@ -426,6 +426,37 @@ static void test_keepalive(void **state)
     }
 }
 
+/* Keys that change are said of who changes them, and of nobody else. */
+static void test_next_keys(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    const struct render_next_key keys[] = {
+        {.node = "n3", .key = sample_key(50)}, {.node = "n4", .knows_one = true}};
+    struct render_input in = {.snapshot = &s,
+        .next_keys = keys,
+        .n_next_keys = 2,
+        .next_public = sample_key(60),
+        .initiate_with_next = true};
+    struct wg_config c;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(render_config(&c, &in, &e), 0);
+    assert_memory_equal(&c.next_public, &in.next_public, sizeof(c.next_public));
+    assert_true(c.initiate_with_next);
+    assert_memory_equal(&peer(&c, 3)->next_key, &keys[0].key, sizeof(keys[0].key));
+    assert_false(peer(&c, 3)->initiate_with_current);
+    assert_true(x25519_public_is_none(&peer(&c, 4)->next_key));
+    assert_true(peer(&c, 4)->initiate_with_current);
+    assert_true(x25519_public_is_none(&peer(&c, 1)->next_key));
+    assert_false(peer(&c, 1)->initiate_with_current);
+    wg_config_deinit(&c);
+    in = (struct render_input){.snapshot = &s};
+    assert_int_equal(render_config(&c, &in, &e), 0);
+    assert_false(wg_config_has_next_keys(&c) || c.initiate_with_next);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
 /* A new measurement touches the hubs' keepalive and nothing else, of nobody else. */
 static void test_new_keepalive_is_all_that_changes(void **state)
 {
@@ -553,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_hub_that_relays),
         cmocka_unit_test(test_keepalive),
         cmocka_unit_test(test_new_keepalive_is_all_that_changes),
+        cmocka_unit_test(test_next_keys),
         cmocka_unit_test(test_mtu),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_routes),

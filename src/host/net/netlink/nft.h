@@ -6,6 +6,9 @@
  */
 #pragma once
 
+#include <jansson.h>
+#include <stddef.h>
+
 struct err;
 
 /**
@@ -22,3 +25,21 @@ struct err;
  * Return: 0; or negative errno with the first thing that nft complains of.
  */
 int nft_replace_table(const char *family, const char *table, const char *body, struct err *e);
+
+/**
+ * nft_run() - make changes in one transaction
+ * @commands:	as nft(8) has them, a line each; of a table of ours
+ *
+ * Return: as nft_replace_table().
+ */
+int nft_run(const char *commands, struct err *e);
+
+/**
+ * nft_list() - what is in a table
+ * @what:	@n times what nft(8) lists of a table: "counters", or "set NAME"
+ * @ret:	gives; an array of what libnftables-json(5) calls objects, in the order of @what
+ *
+ * Return: 0; or negative errno with words, also where the library has no JSON.
+ */
+int nft_list(const char *family, const char *table, const char *const *what, size_t n, json_t **ret,
+    struct err *e);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -50,9 +51,44 @@ static void test_table(void **state)
     assert_int_equal(nft_replace_table("ip", "weft_test", NULL, &e), 0);
 }
 
+static void test_what_is_in_it(void **state)
+{
+    static const char *const what[] = {"counters", "set seen"};
+    static const char *const missing[] = {"set unseen"};
+    struct err e = ERR_NULL;
+    json_t *list = NULL;
+    char *text;
+
+    if (unshare(CLONE_NEWNET) < 0 || emulated_lacks("nf_tables"))
+        skip();
+    assert_int_equal(nft_replace_table("inet", "weft_test",
+                         "counter c0 { packets 5 bytes 300 }\n"
+                         "set seen { type ipv4_addr . inet_proto . inet_service; "
+                         "elements = { 10.42.0.2 . tcp . 22 } }",
+                         &e),
+        0);
+    if (nft_list("inet", "weft_test", what, 2, &list, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    text = json_dumps(list, JSON_COMPACT);
+    assert_non_null(strstr(text, "\"name\":\"c0\""));
+    assert_non_null(strstr(text, "\"packets\":5"));
+    /* Protocols are numbers, whatever this machine calls them. */
+    assert_non_null(strstr(text, "[\"10.42.0.2\",6,22]"));
+    free(text);
+    json_decref(list);
+    list = NULL;
+    assert_true(nft_list("inet", "weft_test", missing, 1, &list, &e) < 0);
+    assert_null(list);
+    assert_true(nft_list("inet", "weft_other", what, 1, &list, &e) < 0);
+    assert_int_equal(nft_replace_table("inet", "weft_test", NULL, &e), 0);
+}
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_what_is_in_it),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

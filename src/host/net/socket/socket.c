@@ -122,6 +122,22 @@ struct holder {
 /* As in the tables of TCP sockets (TCP_LISTEN): those of connections have the same port. */
 #define STATE_LISTEN "0A"
 
+/* sl local remote st tx:rx tr:when retrnsmt uid timeout inode ... */
+#define TABLE_WORDS 10
+
+/* A line of such a table as its words. @line: cut in pieces. False: it has too few. */
+static bool split_line(char *line, char *words[static TABLE_WORDS])
+{
+    char *rest = line;
+
+    for (unsigned i = 0; i < TABLE_WORDS; i++) {
+        words[i] = strtok_r(i == 0 ? line : NULL, " \n", &rest);
+        if (!words[i])
+            return false;
+    }
+    return true;
+}
+
 /* @state: one in that state; NULL: any. */
 static struct holder find_holder(const char *table, uint16_t port, const char *state)
 {
@@ -132,20 +148,42 @@ static struct holder find_holder(const char *table, uint16_t port, const char *s
 
     (void)snprintf(wanted, sizeof(wanted), ":%04X", port);
     while (f && fgets(line, sizeof(line), f)) {
-        /* sl local remote st tx:rx tr:when retrnsmt uid timeout inode ... */
-        char *words[10] = {NULL};
-        char *rest = line;
-        const char *at;
+        char *words[TABLE_WORDS];
+        const char *at = split_line(line, words) ? strchr(words[1], ':') : NULL;
 
-        for (unsigned i = 0; i < 10; i++)
-            words[i] = strtok_r(i == 0 ? line : NULL, " \n", &rest);
-        at = words[1] ? strchr(words[1], ':') : NULL;
-        if (at && strcmp(at, wanted) == 0 && words[9] && (!state || strcmp(words[3], state) == 0) &&
+        if (at && strcmp(at, wanted) == 0 && (!state || strcmp(words[3], state) == 0) &&
             parse_u64(&h.inode, words[9], 1, UINT64_MAX, "inode", NULL) == 0 &&
             parse_u64(&h.uid, words[7], 0, UINT32_MAX, "uid", NULL) == 0)
             return h;
     }
     return (struct holder){0};
+}
+
+/* Those that listen are the first of a table. */
+static void list_table(const char *table, listener_fn fn, void *ctx)
+{
+    _cleanup_(fclosep) FILE *f = fopen(table, "re");
+    char line[512];
+    bool is_head = true;
+
+    while (f && fgets(line, sizeof(line), f)) {
+        char *words[TABLE_WORDS];
+        const char *at = split_line(line, words) ? strchr(words[1], ':') : NULL;
+        uint64_t inode;
+
+        if (at && strcmp(words[3], STATE_LISTEN) == 0 &&
+            parse_u64(&inode, words[9], 1, UINT64_MAX, "inode", NULL) == 0)
+            fn(ctx, (uint16_t)strtoul(at + 1, NULL, 16), inode);
+        else if (!is_head)
+            return;
+        is_head = false;
+    }
+}
+
+void listeners_list(listener_fn fn, void *ctx)
+{
+    list_table("/proc/net/tcp", fn, ctx);
+    list_table("/proc/net/tcp6", fn, ctx);
 }
 
 static bool has_socket(const char *pid, uint64_t inode)

@@ -82,3 +82,9 @@ int udp_owner_check(uint16_t port, struct err *e);
  * Return: @r.
  */
 int port_taken(bool is_tcp, uint16_t port, int r, struct err *e);
+
+/** listener_fn - takes a socket that listens: its port, and its inode as in /proc/PID/fd. */
+typedef void (*listener_fn)(void *ctx, uint16_t port, uint64_t inode);
+
+/** listeners_list() - the TCP sockets of this network namespace that listen, on any address. */
+void listeners_list(listener_fn fn, void *ctx);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "base/metrics.h"
-#include "mesh/object/fields.h"
 #include "mesh/object/rule.h"
 #include "mesh/snapshot/snapshot.h"
 
@@ -39,22 +39,31 @@ static uint64_t growth(uint64_t *seen, uint64_t now)
     return by;
 }
 
+static int compare_total(const void *item, const void *rule)
+{
+    const struct access_total *t = item;
+
+    return strcmp(t->count.rule, rule);
+}
+
 /* NULL: no memory. */
 static struct access_total *total_of(struct access_counts *c, const char *rule)
 {
+    bool is_there = false;
+    size_t at =
+        sorted_place(c->totals, c->n_totals, sizeof(*c->totals), compare_total, rule, &is_there);
     struct access_total *totals;
 
-    for (size_t i = 0; i < c->n_totals; i++)
-        if (strcmp(c->totals[i].count.rule, rule) == 0)
-            return &c->totals[i];
-    totals = realloc(c->totals, (c->n_totals + 1) * sizeof(*totals));
+    if (is_there)
+        return &c->totals[at];
+    totals = sorted_open(c->totals, c->n_totals, sizeof(*totals), at, &c->cap_totals);
     if (!totals)
         return NULL;
     c->totals = totals;
-    totals += c->n_totals++;
-    *totals = (struct access_total){.seen = 0};
-    (void)snprintf(totals->count.rule, sizeof(totals->count.rule), "%s", rule);
-    return totals;
+    c->n_totals++;
+    totals[at] = (struct access_total){.seen = 0};
+    (void)snprintf(totals[at].count.rule, sizeof(totals[at].count.rule), "%s", rule);
+    return &totals[at];
 }
 
 static uint64_t sum(uint64_t a, uint64_t b)
@@ -79,27 +88,30 @@ static uint64_t packets_of(const json_t *json)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-/* {"name": "pass_ssh", "packets": 5} */
-static void take_counter(struct access_counts *c, const json_t *counter)
+void access_counts_begin(struct access_counts *c)
 {
-    static const char head[] = "pass_";
-    const char *name = fields_text_of(counter, "name");
-    uint64_t packets = packets_of(counter);
-    struct access_total *t;
+    for (size_t i = 0; i < c->n_totals; i++)
+        c->totals[i].is_listed = false;
+}
 
-    if (strcmp(name, "refused") == 0)
-        c->unsorted += (int64_t)growth(&c->seen, packets);
+void access_counts_take_passed(struct access_counts *c, const char *rule, uint64_t packets)
+{
     /* A rule that has let nothing in has no entry. */
-    if (strncmp(name, head, sizeof(head) - 1) != 0 || packets == 0)
+    struct access_total *t = packets > 0 ? total_of(c, rule) : NULL;
+
+    if (!t)
         return;
-    t = total_of(c, name + sizeof(head) - 1);
-    if (t)
-        t->is_listed = true;
-    packets = t ? growth(&t->seen, packets) : 0;
+    t->is_listed = true;
+    packets = growth(&t->seen, packets);
     if (packets == 0)
         return;
     t->count.passed = sum(t->count.passed, packets);
     t->seq = ++c->seq;
+}
+
+void access_counts_take_refused(struct access_counts *c, uint64_t packets)
+{
+    c->unsorted += (int64_t)growth(&c->seen, packets);
 }
 
 /* An end as the rules have it: a node, or an address. */
@@ -185,25 +197,11 @@ static struct access_kind *kind_of(struct access_counts *c, const struct access_
     return k;
 }
 
-/* {"val": {"concat": ["10.42.0.2", "10.42.0.3", 6, 2300]}, "counter": {"packets": 5}}; of other
- * protocols than TCP and UDP without a port. */
-static void take_element(
-    struct access_counts *c, const json_t *element, const struct snapshot *s, nsec_t now)
+void access_counts_take_kind(struct access_counts *c, const struct access_kind *like,
+    uint64_t packets, const struct snapshot *s, nsec_t now)
 {
-    const json_t *key = json_object_get(json_object_get(element, "val"), "concat");
-    uint64_t packets = packets_of(json_object_get(element, "counter"));
-    struct access_kind like = {
-        .protocol = (uint8_t)json_integer_value(json_array_get(key, 2)),
-        .port = (uint16_t)json_integer_value(json_array_get(key, 3)),
-    };
-    const char *from = json_string_value(json_array_get(key, 0));
-    const char *to = json_string_value(json_array_get(key, 1));
-    struct access_kind *k;
+    struct access_kind *k = kind_of(c, like);
 
-    if (!from || !to || ip_addr_parse(&like.from, from, NULL) != 0 ||
-        ip_addr_parse(&like.to, to, NULL) != 0)
-        return;
-    k = kind_of(c, &like);
     packets = k ? growth(&k->seen, packets) : 0;
     if (packets == 0)
         return;
@@ -219,21 +217,39 @@ static void take_element(
     k->seq = c->refusals = ++c->seq;
 }
 
-void access_counts_take(
+/* {"val": {"concat": ["10.42.0.2", "10.42.0.3", 6, 2300]}, "counter": {"packets": 5}}; of other
+ * protocols than TCP and UDP without a port. */
+static void take_element(
+    struct access_counts *c, const json_t *element, const struct snapshot *s, nsec_t now)
+{
+    const json_t *key = json_object_get(json_object_get(element, "val"), "concat");
+    struct access_kind like = {
+        .protocol = (uint8_t)json_integer_value(json_array_get(key, 2)),
+        .port = (uint16_t)json_integer_value(json_array_get(key, 3)),
+    };
+    const char *from = json_string_value(json_array_get(key, 0));
+    const char *to = json_string_value(json_array_get(key, 1));
+
+    if (from && to && ip_addr_parse(&like.from, from, NULL) == 0 &&
+        ip_addr_parse(&like.to, to, NULL) == 0)
+        access_counts_take_kind(
+            c, &like, packets_of(json_object_get(element, "counter")), s, now);
+}
+
+void access_counts_take_sets(
     struct access_counts *c, const json_t *list, const struct snapshot *s, nsec_t now)
 {
-    for (size_t i = 0; i < c->n_totals; i++)
-        c->totals[i].is_listed = false;
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *counter = json_object_get(json_array_get(list, i), "counter");
         const json_t *set = json_object_get(json_array_get(list, i), "set");
         const json_t *elements = json_object_get(set, "elem");
 
-        if (counter)
-            take_counter(c, counter);
         for (size_t k = 0; k < json_array_size(elements); k++)
             take_element(c, json_object_get(json_array_get(elements, k), "elem"), s, now);
     }
+}
+
+void access_counts_end(struct access_counts *c)
+{
     for (size_t i = 0; i < c->n_totals; i++)
         if (!c->totals[i].is_listed)
             c->totals[i].seen = 0;

@@ -57,8 +57,9 @@ struct access_kind {
 };
 
 struct access_counts {
-    struct access_total *totals; /* owns */
+    struct access_total *totals; /* owns; in the order of their rules' names */
     size_t n_totals;
+    size_t cap_totals;
     struct access_kind *kinds; /* owns */
     size_t n_kinds;
     uint64_t seen; /* of all refused packets, at the last reading */
@@ -74,13 +75,32 @@ void access_counts_deinit(struct access_counts *c);
 /** access_counts_restart() - the filter's counters begin at 0 again. */
 void access_counts_restart(struct access_counts *c);
 
-/**
- * access_counts_take() - a reading
- * @list:	what nft_list() has of the table that access_rules_format() makes: counters, then
- * sets
+/*
+ * A reading: begin, what the filter has of each, end. One of the rules' counters alone is a whole
+ * one as well.
  */
-void access_counts_take(
+
+/** access_counts_begin() - a reading begins. */
+void access_counts_begin(struct access_counts *c);
+
+/** access_counts_take_passed() - the counter of @rule has @packets. */
+void access_counts_take_passed(struct access_counts *c, const char *rule, uint64_t packets);
+
+/** access_counts_take_refused() - that of all that was refused has @packets; before the kinds. */
+void access_counts_take_refused(struct access_counts *c, uint64_t packets);
+
+/** access_counts_take_kind() - of one kind @packets were refused. @like: its ends, protocol, port.
+ */
+void access_counts_take_kind(struct access_counts *c, const struct access_kind *like,
+    uint64_t packets, const struct snapshot *s, nsec_t now);
+
+/** access_counts_take_sets() - the same, of all elements of sets. @list: what nft_list() has of
+ * those of the table that access_rules_format() makes. */
+void access_counts_take_sets(
     struct access_counts *c, const json_t *list, const struct snapshot *s, nsec_t now);
+
+/** access_counts_end() - it ends: a rule of which nothing was read begins at 0. */
+void access_counts_end(struct access_counts *c);
 
 /**
  * access_counts_report() - what has changed behind @known

@@ -448,20 +448,54 @@ void access_rules_deinit(struct access_rules *ar)
     job_ports_deinit(&ar->jobs);
 }
 
+/* "pass_ssh": what a rule has let in; "refused". */
+static void take_counter(void *ctx, const char *name, uint64_t packets)
+{
+    static const char head[] = "pass_";
+    struct access_counts *c = ctx;
+
+    if (strcmp(name, "refused") == 0)
+        access_counts_take_refused(c, packets);
+    else if (strncmp(name, head, sizeof(head) - 1) == 0)
+        access_counts_take_passed(c, name + sizeof(head) - 1, packets);
+}
+
+/* Those of rules alone. */
+static void take_rule(void *ctx, const char *name, uint64_t packets)
+{
+    if (strcmp(name, "refused") != 0)
+        take_counter(ctx, name, packets);
+}
+
 /* What somebody else has flushed has counted nothing. */
 static void read_counters(
     struct access_rules *ar, const char *interface, const struct snapshot *s, nsec_t now)
 {
-    static const char *const what[] = {
-        "counters", "set ports_4", "set ports_6", "set others_4", "set others_6"};
+    static const char *const sets[] = {
+        "set ports_4", "set ports_6", "set others_4", "set others_6"};
     json_auto_t *list = NULL;
     char table[KEPT_TABLE_MAX];
 
     ar->read_at = now;
     kept_table_name(ACCESS_TABLE, interface, table);
-    if (ar->table.body && ar->fault.code == 0 &&
-        nft_list(KEPT_TABLE_FAMILY, table, what, sizeof(what) / sizeof(*what), &list, NULL) == 0)
-        access_counts_take(&ar->counts, list, s, now);
+    if (!ar->table.body || ar->fault.code != 0)
+        return;
+    access_counts_begin(&ar->counts);
+    if (nft_each_counter(KEPT_TABLE_FAMILY, table, take_counter, &ar->counts, NULL) == 0 &&
+        nft_list(KEPT_TABLE_FAMILY, table, sets, sizeof(sets) / sizeof(*sets), &list, NULL) == 0)
+        access_counts_take_sets(&ar->counts, list, s, now);
+    access_counts_end(&ar->counts);
+}
+
+/* What rules have let in that are about to be removed; all else in the table stays. */
+static void read_rules(struct access_rules *ar, const char *interface)
+{
+    char table[KEPT_TABLE_MAX];
+
+    kept_table_name(ACCESS_TABLE, interface, table);
+    access_counts_begin(&ar->counts);
+    (void)nft_each_counter(KEPT_TABLE_FAMILY, table, take_rule, &ar->counts, NULL);
+    access_counts_end(&ar->counts);
 }
 
 void access_rules_count(
@@ -475,6 +509,7 @@ void access_rules_apply(
     struct access_rules *ar, const char *interface, const struct snapshot *s, nsec_t now)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
+    enum kept_table_loss loss = KEPT_TABLE_LOSES_NONE;
     bool is_wanted = access_rules_are_wanted(s);
     struct err e = ERR_NULL;
     int r;
@@ -482,8 +517,12 @@ void access_rules_apply(
     job_ports_tick(&ar->jobs, s, now);
     if (is_wanted)
         access_rules_format(&body, interface, s, &ar->jobs, now);
-    if (is_wanted && kept_table_loses(&ar->table, ACCESS_TABLE, interface, &body, now))
+    if (is_wanted)
+        loss = kept_table_loses(&ar->table, ACCESS_TABLE, interface, &body, now);
+    if (loss == KEPT_TABLE_LOSES_ALL)
         read_counters(ar, interface, s, now);
+    else if (loss == KEPT_TABLE_LOSES_SOME)
+        read_rules(ar, interface);
     r = kept_table_put(&ar->table, ACCESS_TABLE, interface, is_wanted ? &body : NULL, now, &e);
     if (r < 0 && is_wanted && ar->fault.code == 0)
         log_warning("the network's rules are not enforced on this machine: %s", err_text(&e));

@@ -156,13 +156,18 @@ static bool find_changes(const struct kept_table *t, const char *what, const cha
     return kept_table_changes(table, t->body, str_text(body), ret);
 }
 
-bool kept_table_loses(const struct kept_table *t, const char *what, const char *interface,
-    const struct str *body, nsec_t now)
+enum kept_table_loss kept_table_loses(const struct kept_table *t, const char *what,
+    const char *interface, const struct str *body, nsec_t now)
 {
     _cleanup_(str_deinit) struct str commands = STR_NULL;
 
-    return is_due(t, body, now) && (!find_changes(t, what, interface, body, now, &commands) ||
-                                       strstr(str_text(&commands), "\ndelete counter ") != NULL);
+    if (!is_due(t, body, now))
+        return KEPT_TABLE_LOSES_NONE;
+    if (!find_changes(t, what, interface, body, now, &commands) ||
+        strstr(str_text(&commands), "\ndelete set ") != NULL)
+        return KEPT_TABLE_LOSES_ALL;
+    return strstr(str_text(&commands), "\ndelete counter ") != NULL ? KEPT_TABLE_LOSES_SOME
+                                                                    : KEPT_TABLE_LOSES_NONE;
 }
 
 static void keep_body(struct kept_table *t, const struct str *body, nsec_t put_at)

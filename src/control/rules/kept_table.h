@@ -50,9 +50,16 @@ int kept_table_replace(
  * table where it is. */
 void kept_table_forget(struct kept_table *t);
 
-/** kept_table_loses() - would kept_table_put() remove counters, which are to be read before? */
-bool kept_table_loses(const struct kept_table *t, const char *what, const char *interface,
-    const struct str *body, nsec_t now);
+/** Which counters go, and sets with what they have counted. */
+enum kept_table_loss {
+    KEPT_TABLE_LOSES_NONE,
+    KEPT_TABLE_LOSES_SOME, /* single ones, and no set */
+    KEPT_TABLE_LOSES_ALL,  /* it is put whole */
+};
+
+/** kept_table_loses() - what would kept_table_put() remove? It is to be read before. */
+enum kept_table_loss kept_table_loses(const struct kept_table *t, const char *what,
+    const char *interface, const struct str *body, nsec_t now);
 
 /**
  * kept_table_changes() - the commands of nft(8) that make @after of a table that has @before

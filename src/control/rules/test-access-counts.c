@@ -52,12 +52,15 @@ static int teardown(void **state)
  * {"elem": {"val": {"concat": [...]}, "counter": {"packets": N}}}. */
 static void reads(struct fixture *f, int passed, int refused, const char *elements, nsec_t now)
 {
-    json_t *list = json_pack("[{s:{s:s, s:i}}, {s:{s:s, s:i}}, {s:{s:s, s:o}}]", "counter", "name",
-        "pass_ssh", "packets", passed, "counter", "name", "refused", "packets", refused, "set",
-        "name", "ports_4", "elem", json_loads(elements, 0, NULL));
+    json_t *list =
+        json_pack("[{s:{s:s, s:o}}]", "set", "name", "ports_4", "elem", json_loads(elements, 0, NULL));
 
     assert_non_null(list);
-    access_counts_take(&f->c, list, &f->s, now);
+    access_counts_begin(&f->c);
+    access_counts_take_refused(&f->c, (uint64_t)refused);
+    access_counts_take_passed(&f->c, "ssh", (uint64_t)passed);
+    access_counts_take_sets(&f->c, list, &f->s, now);
+    access_counts_end(&f->c);
     json_decref(list);
 }
 
@@ -142,6 +145,27 @@ static void test_a_table_that_is_put_again(void **state)
     assert_int_equal(find(&r, "ssh")->refused, 5 + 7 + 2);
 }
 
+/* Of a rule that is removed only its counter is read. */
+static void test_a_rule_that_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    struct access_report r;
+    uint64_t seq = 0;
+
+    reads(f, 4, 5, "[" ELEMENT("10.42.0.3", "10.42.0.2", 6, 2300, 5) "]", SEC);
+    access_counts_begin(&f->c);
+    access_counts_take_passed(&f->c, "ssh", 6);
+    access_counts_end(&f->c);
+    /* It has let nothing in since. */
+    access_counts_begin(&f->c);
+    access_counts_take_passed(&f->c, "ssh", 0);
+    access_counts_end(&f->c);
+    reads(f, 7, 6, "[" ELEMENT("10.42.0.3", "10.42.0.2", 6, 2300, 6) "]", 2 * SEC);
+    assert_true(access_counts_report(&f->c, &f->s, 0, 2 * SEC, &r, &seq));
+    assert_int_equal(find(&r, "ssh")->passed, 6 + 7);
+    assert_int_equal(find(&r, "ssh")->refused, 6);
+}
+
 static void test_a_set_that_is_full(void **state)
 {
     struct fixture *f = *state;
@@ -208,6 +232,7 @@ int main(void)
         TEST(test_what_is_told),
         TEST(test_each_kind_is_told_now_and_then),
         TEST(test_a_table_that_is_put_again),
+        TEST(test_a_rule_that_comes_back),
         TEST(test_a_set_that_is_full),
         TEST(test_more_than_fits_into_a_report),
         TEST(test_figures),

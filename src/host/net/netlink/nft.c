@@ -2,7 +2,11 @@
 #include "net/netlink/nft.h"
 
 #include <errno.h>
+#include <endian.h>
 #include <jansson.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <nftables/libnftables.h>
 #include <string.h>
@@ -10,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "net/netlink/netlink.h"
 #include "os/file.h"
 
 static void nft_freep(struct nft_ctx **ctx)
@@ -113,4 +118,65 @@ int nft_list(const char *family, const char *table, const char *const *what, siz
     if (r == 0)
         *ret = json_incref(list);
     return r;
+}
+
+/* ---- counters alone ------------------------------------------------------------------------- */
+
+static uint8_t family_number(const char *family)
+{
+    if (strcmp(family, "inet") == 0)
+        return NFPROTO_INET;
+    return strcmp(family, "ip6") == 0 ? NFPROTO_IPV6 : NFPROTO_IPV4;
+}
+
+struct counting {
+    nft_counter_fn fn;
+    void *ctx;
+};
+
+/* One object of the table. */
+static int take_counter(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct counting *c = ctx;
+    const struct nlattr *attrs[NFTA_OBJ_MAX + 1];
+    const struct nlattr *data[NFTA_COUNTER_MAX + 1];
+    size_t len = mnl_nlmsg_get_payload_len(nlh);
+
+    if (len < sizeof(struct nfgenmsg))
+        return -EBADMSG;
+    netlink_attributes(mnl_nlmsg_get_payload_offset(nlh, sizeof(struct nfgenmsg)),
+        len - sizeof(struct nfgenmsg), attrs, NFTA_OBJ_MAX + 1);
+    if (!attrs[NFTA_OBJ_NAME] || !attrs[NFTA_OBJ_DATA] ||
+        mnl_attr_validate(attrs[NFTA_OBJ_NAME], MNL_TYPE_NUL_STRING) < 0)
+        return 0;
+    netlink_attributes(mnl_attr_get_payload(attrs[NFTA_OBJ_DATA]),
+        mnl_attr_get_payload_len(attrs[NFTA_OBJ_DATA]), data, NFTA_COUNTER_MAX + 1);
+    if (data[NFTA_COUNTER_PACKETS] &&
+        mnl_attr_validate(data[NFTA_COUNTER_PACKETS], MNL_TYPE_U64) >= 0)
+        c->fn(c->ctx, mnl_attr_get_str(attrs[NFTA_OBJ_NAME]),
+            be64toh(mnl_attr_get_u64(data[NFTA_COUNTER_PACKETS])));
+    return 0;
+}
+
+int nft_each_counter(
+    const char *family, const char *table, nft_counter_fn fn, void *ctx, struct err *e)
+{
+    struct counting counting = {.fn = fn, .ctx = ctx};
+    struct netlink_message m = {.nlh = NULL};
+    struct netlink nl = NETLINK_NULL;
+    struct nfgenmsg *head;
+    int r = netlink_open(&nl, NETLINK_NETFILTER);
+
+    if (r < 0)
+        return err_set(e, r, "this kernel has no packet filter (nf_tables): %s", strerror(-r));
+    head = netlink_start(
+        &m, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETOBJ, NLM_F_DUMP, sizeof(*head));
+    head->nfgen_family = family_number(family);
+    mnl_attr_put_strz(m.nlh, NFTA_OBJ_TABLE, table);
+    mnl_attr_put_u32(m.nlh, NFTA_OBJ_TYPE, htobe32(NFT_OBJECT_COUNTER));
+    r = netlink_request(&nl, m.nlh, take_counter, &counting);
+    netlink_close(&nl);
+    return r < 0 ? err_set(e, r, "the counters of the packet filter's table %s cannot be read: %s",
+                       table, strerror(-r))
+                 : 0;
 }

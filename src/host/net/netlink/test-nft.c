@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "net/netlink/nft.h"
 #include "os/process.h"
 #include "test/support/emulated.h"
@@ -51,6 +52,39 @@ static void test_table(void **state)
     assert_int_equal(nft_replace_table("ip", "weft_test", NULL, &e), 0);
 }
 
+static void add_up(void *ctx, const char *name, uint64_t packets)
+{
+    uint64_t *sum = ctx;
+
+    assert_int_equal(name[0], 'c');
+    *sum += packets;
+}
+
+/* More than the kernel tells in one message. */
+static void test_counters_alone(void **state)
+{
+    struct str body = STR_NULL;
+    struct err e = ERR_NULL;
+    uint64_t sum = 0;
+
+    if (unshare(CLONE_NEWNET) < 0 || emulated_lacks("nf_tables"))
+        skip();
+    for (unsigned i = 0; i < 1000; i++)
+        str_addf(&body, "counter c%u { packets %u bytes 300 }\n", i, i);
+    str_add(&body, "set seen { type ipv4_addr; }\nquota q { 25 mbytes }\n");
+    assert_int_equal(nft_replace_table("inet", "weft_test", str_text(&body), &e), 0);
+    /* Another table's are not told. */
+    assert_int_equal(
+        nft_replace_table("inet", "weft_other", "counter d { packets 1 bytes 1 }", &e), 0);
+    if (nft_each_counter("inet", "weft_test", add_up, &sum, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    assert_int_equal(sum, 1000 * 999 / 2);
+    assert_int_equal(nft_each_counter("ip6", "weft_test", add_up, &sum, &e), 0);
+    assert_int_equal(sum, 1000 * 999 / 2);
+    assert_int_equal(nft_replace_table("inet", "weft_test", NULL, &e), 0);
+    str_deinit(&body);
+}
+
 static void test_what_is_in_it(void **state)
 {
     static const char *const what[] = {"counters", "set seen"};
@@ -88,6 +122,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_what_is_in_it),
+        cmocka_unit_test(test_counters_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,12 @@ int nft_list(const char *family, const char *table, const char *const *what, siz
     return err_set(e, -ENOENT, "there is no table %s", table);
 }
 
+/* What differs is not taken, so that the table is put whole. */
+int nft_run(const char *commands, struct err *e)
+{
+    return err_set(e, -EINVAL, "only whole tables are taken here");
+}
+
 int nft_each_counter(
     const char *family, const char *table, nft_counter_fn fn, void *ctx, struct err *e)
 {

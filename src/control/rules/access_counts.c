@@ -232,8 +232,7 @@ static void take_element(
 
     if (from && to && ip_addr_parse(&like.from, from, NULL) == 0 &&
         ip_addr_parse(&like.to, to, NULL) == 0)
-        access_counts_take_kind(
-            c, &like, packets_of(json_object_get(element, "counter")), s, now);
+        access_counts_take_kind(c, &like, packets_of(json_object_get(element, "counter")), s, now);
 }
 
 void access_counts_take_sets(

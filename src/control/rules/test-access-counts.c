@@ -52,8 +52,8 @@ static int teardown(void **state)
  * {"elem": {"val": {"concat": [...]}, "counter": {"packets": N}}}. */
 static void reads(struct fixture *f, int passed, int refused, const char *elements, nsec_t now)
 {
-    json_t *list =
-        json_pack("[{s:{s:s, s:o}}]", "set", "name", "ports_4", "elem", json_loads(elements, 0, NULL));
+    json_t *list = json_pack(
+        "[{s:{s:s, s:o}}]", "set", "name", "ports_4", "elem", json_loads(elements, 0, NULL));
 
     assert_non_null(list);
     access_counts_begin(&f->c);

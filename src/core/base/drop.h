@@ -51,6 +51,7 @@
     X(TUN_WRITE, "tun-write", "the kernel refused the inner packet") \
     X(UDP_SEND, "udp-send", "the kernel refused the datagram") \
     X(NO_BUFFER, "no-buffer", "no memory for the packet") \
+    X(REFUSED, "refused", "no rule of the network lets the inner packet pass") \
     /* the relay */ \
     X(RELAY_UNKNOWN_SENDER, "relay-unknown-sender", "no enrolled node speaks from this address") \
     X(RELAY_NO_MATCH, "relay-no-match", \

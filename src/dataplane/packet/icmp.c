@@ -12,7 +12,9 @@
 #define ICMP_DEST_UNREACHABLE  3
 #define ICMP_HOST_UNREACHABLE  1
 #define ICMP_FRAG_NEEDED       4
+#define ICMP_PROHIBITED        13
 #define ICMP6_DEST_UNREACHABLE 1
+#define ICMP6_PROHIBITED       1
 #define ICMP6_ADDR_UNREACHABLE 3
 #define ICMP6_PACKET_TOO_BIG   2
 #define ICMP6_INFO_FIRST       128 /* types from here on are no errors */
@@ -102,19 +104,29 @@ static size_t make_v6(
     return IP_V6_HEADER + icmp_len;
 }
 
-size_t icmp_make(const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX])
+size_t icmp_make(const uint8_t *p, size_t len, enum icmp_why why, uint16_t mtu,
+    uint8_t ret[static ICMP_MESSAGE_MAX])
 {
-    const struct icmp_word v4 = {
-        ICMP_DEST_UNREACHABLE, mtu ? ICMP_FRAG_NEEDED : ICMP_HOST_UNREACHABLE, mtu};
-    const struct icmp_word v6 = {
-        mtu ? ICMP6_PACKET_TOO_BIG : ICMP6_DEST_UNREACHABLE, mtu ? 0 : ICMP6_ADDR_UNREACHABLE, mtu};
+    static const struct icmp_word v4[] = {
+        [ICMP_NO_ROUTE] = {ICMP_DEST_UNREACHABLE, ICMP_HOST_UNREACHABLE, 0},
+        [ICMP_TOO_BIG] = {ICMP_DEST_UNREACHABLE, ICMP_FRAG_NEEDED, 0},
+        [ICMP_REFUSED] = {ICMP_DEST_UNREACHABLE, ICMP_PROHIBITED, 0},
+    };
+    static const struct icmp_word v6[] = {
+        [ICMP_NO_ROUTE] = {ICMP6_DEST_UNREACHABLE, ICMP6_ADDR_UNREACHABLE, 0},
+        [ICMP_TOO_BIG] = {ICMP6_PACKET_TOO_BIG, 0, 0},
+        [ICMP_REFUSED] = {ICMP6_DEST_UNREACHABLE, ICMP6_PROHIBITED, 0},
+    };
+    struct icmp_word word;
     struct ip_info ip;
 
     if (ip_parse(p, len, &ip) != 0 || !may_answer(p, &ip))
         return 0;
+    word = ip.version == 6 ? v6[why] : v4[why];
+    word.mtu = mtu;
     if (ip.version == 6)
-        return make_v6(p, &ip, &v6, ret);
-    return mtu && ip_v4_may_fragment(p) ? 0 : make_v4(p, &ip, &v4, ret);
+        return make_v6(p, &ip, &word, ret);
+    return why == ICMP_TOO_BIG && ip_v4_may_fragment(p) ? 0 : make_v4(p, &ip, &word, ret);
 }
 
 /* ---- cutting IPv6 packets; section numbers are those of RFC 8200 ---- */

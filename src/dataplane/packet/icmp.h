@@ -11,20 +11,26 @@
 /** Longest message that icmp_make() writes. */
 #define ICMP_MESSAGE_MAX 1280
 
+/** Why a packet is not sent. */
+enum icmp_why {
+    ICMP_NO_ROUTE, /* "host unreachable" (RFC 792), "address unreachable" (RFC 4443 3.1) */
+    ICMP_TOO_BIG,  /* "fragmentation needed" (RFC 1191), only for a packet that may not be
+                      fragmented; "packet too big" (RFC 4443 3.2) */
+    ICMP_REFUSED,  /* "administratively prohibited" (RFC 1812 5.2.7.1, RFC 4443 3.1) */
+};
+
 /**
- * icmp_make() - "host unreachable" for @p (RFC 792, RFC 4443), or that it is too big
+ * icmp_make() - tell the sender of @p why it goes nowhere
  * @p:		the inner packet, @len bytes, already checked by ip_parse()
- * @mtu:	what would fit, for IPv6 at least 1280; 0: it has nowhere to go
+ * @mtu:	of ICMP_TOO_BIG what would fit, for IPv6 at least 1280; else 0
  * @ret:	the message; it comes from the address that could not be reached, since a
  *		data plane knows no address of its own
- *
- * Too big is "fragmentation needed" (RFC 1191), only for a packet that may not be fragmented, or
- * "packet too big" (RFC 4443 3.2).
  *
  * Return: its length; 0 when @p must not be answered (RFC 1122 3.2.2, RFC 4443 2.4 e): an error
  * message itself, a later fragment, multicast, or an unusable source.
  */
-size_t icmp_make(const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX]);
+size_t icmp_make(const uint8_t *p, size_t len, enum icmp_why why, uint16_t mtu,
+    uint8_t ret[static ICMP_MESSAGE_MAX]);
 
 /*
  * Cutting an IPv6 packet for a path that carries less than 1280 bytes.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "access/access_filter.h"
 #include "base/drop.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -186,6 +187,7 @@ struct device *device_free(struct device *d)
         return NULL;
     detach(d);
     tx_deinit(d);
+    d->access = access_filter_free(d->access);
     gate_deinit(&d->gate);
     tun_close(&d->tun);
     allowedips_deinit(&d->allowed);

@@ -22,6 +22,8 @@
 #include "shared/options.h"
 #include "shared/port_state.h"
 
+struct access_filter;
+
 /*
  * The rates that an interface keeps; part of struct device.
  *
@@ -70,6 +72,8 @@ struct device {
     struct cookie_checker checker;
     struct device_next *next; /* owns; NULL: it has one key, as nearly always */
     struct device_accept accept;
+    struct access_filter
+        *access; /* owns; the network's rules; NULL: all passes. device_access.c's */
 
     /* Guarded by port->lock. */
     struct noise_local local;

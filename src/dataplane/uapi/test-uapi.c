@@ -89,6 +89,10 @@ static const char *const refused[] = {
     "heard_next=true",
     "session_next=true",
     "peer_rate=-1",
+    "access=",
+    "access",
+    "access_counts=2",
+    "access_tag=1",
 };
 
 static void test_refused(void **state)
@@ -111,6 +115,14 @@ static struct uapi_item parse(const char *line, enum uapi_key key)
         fail_msg("\"%s\" was refused", line);
     assert_int_equal(item.key, key);
     return item;
+}
+
+static void test_rules(void **state)
+{
+    struct uapi_item item = parse("access=in set:0 10.42.0.2/32", UAPI_KEY_ACCESS);
+
+    assert_string_equal(item.text, "in set:0 10.42.0.2/32");
+    (void)parse("access_counts=1", UAPI_KEY_ACCESS_COUNTS);
 }
 
 static void test_cipher(void **state)
@@ -204,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_rules),
         cmocka_unit_test(test_cipher),
         cmocka_unit_test(test_next_keys),
         cmocka_unit_test(test_values),

@@ -93,6 +93,7 @@ static void client_free(struct client *c)
     list_remove(&c->siblings);
     s->n_clients--;
     str_deinit(&c->out);
+    uapi_request_deinit(&c->request);
     secret_wipe(c, sizeof(*c));
     free(c);
 }

@@ -12,7 +12,8 @@
  * `session_cipher=NAME` while the session is not in ChaCha20-Poly1305; wg(8) passes over all of
  * them.
  *
- * Weft answers two requests more. `stats=1` gives its version and counters, one "name=value" a
+ * Weft answers three requests more. `access_counts=1` gives what the network's rules have let in
+ * and refused (port/device_access.h). `stats=1` gives its version and counters, one "name=value" a
  * line: drops by reason, offloads in use and why others are not. `hand_over=1` is for a process
  * that is to follow this one: this one lets go of the interface, which stays as it is, and ends;
  * sessions end with it. It is refused with EOPNOTSUPP where the interface is not a process's own.

@@ -242,6 +242,7 @@ void uapi_stats(struct device *d, struct str *out)
         d->port->opt.n_workers, tun_readers(&d->tun), d->tun.n);
     str_addf(out, "rates=true\n");
     str_addf(out, "next_keys=true\n");
+    str_addf(out, "access=true\n");
     str_addf(out, "queues_lent=%llu\ncourtesies=%llu\n",
         (unsigned long long)atomic_load(&d->tx.n_lent), (unsigned long long)batch_periods(d->port));
     port_sum_drops(d->port, drops);

@@ -12,6 +12,7 @@
 #include "noise/identity.h"
 #include "noise/profile.h"
 
+struct access_builder;
 struct device;
 struct str;
 
@@ -34,18 +35,20 @@ enum uapi_key {
     UAPI_KEY_GET,
     UAPI_KEY_SET,
     UAPI_KEY_STATS,
+    UAPI_KEY_ACCESS_COUNTS,
     UAPI_KEY_HAND_OVER,
     /* of the device */
     UAPI_KEY_PRIVATE_KEY,
     UAPI_KEY_LISTEN_PORT,
     UAPI_KEY_FWMARK,
     UAPI_KEY_REPLACE_PEERS,
-    UAPI_KEY_NEXT_PRIVATE_KEY, /* weft's own, like the next six: docs/DATAPLANE.md */
+    UAPI_KEY_NEXT_PRIVATE_KEY, /* weft's own, like the next seven: docs/DATAPLANE.md */
     UAPI_KEY_INITIATE_WITH_NEXT,
     UAPI_KEY_RELAY,
     UAPI_KEY_RATE,
     UAPI_KEY_CLASS_RATE,
     UAPI_KEY_SHOW_DSCP,
+    UAPI_KEY_ACCESS,
     UAPI_KEY_PUBLIC_KEY, /* from here on of that peer */
     /* of a peer */
     UAPI_KEY_REMOVE,
@@ -79,7 +82,8 @@ struct uapi_item {
         uint64_t number; /* within the bounds of its key; of a rate bit/s, 0: none */
         struct noise_choice cipher;
         enum pin pin;
-        bool is_on; /* of relaying, of showing the DSCP, or of which key initiates */
+        bool is_on;       /* of relaying, of showing the DSCP, or of which key initiates */
+        const char *text; /* borrows, from the line: of the network's rules */
         struct {
             enum traffic_class class;
             uint64_t rate; /* bit/s; 0: none */
@@ -108,13 +112,14 @@ int uapi_parse(struct uapi_item *ret, const char *line);
  */
 
 struct uapi_request {
-    struct device *device;       /* pins */
-    enum uapi_key command;       /* UAPI_KEY_NONE between requests */
-    int error;                   /* the first failure, negative errno; later lines are ignored */
-    bool in_peer;                /* past the first public_key */
-    bool is_new_peer;            /* it was made by this request */
-    struct x25519_public public; /* of the present one, valid while in_peer */
-    struct x25519_public named;  /* by which it was named: that, or its next key */
+    struct device *device;         /* pins */
+    enum uapi_key command;         /* UAPI_KEY_NONE between requests */
+    int error;                     /* the first failure, negative errno; later lines are ignored */
+    bool in_peer;                  /* past the first public_key */
+    bool is_new_peer;              /* it was made by this request */
+    struct x25519_public public;   /* of the present one, valid while in_peer */
+    struct x25519_public named;    /* by which it was named: that, or its next key */
+    struct access_builder *access; /* owns; the network's rules, as far as they are said; or NULL */
 };
 
 /**
@@ -126,3 +131,6 @@ void uapi_request_line(struct uapi_request *req, const char *line, struct str *o
 
 /** uapi_request_break() - a line was too long: the request fails. */
 void uapi_request_break(struct uapi_request *req);
+
+/** uapi_request_deinit() - release what one that has not ended holds. Idempotent. */
+void uapi_request_deinit(struct uapi_request *req);

@@ -75,6 +75,13 @@ static int take_mtu(struct uapi_item *ret, const char *value)
     return r == 0 && ret->number != 0 && ret->number < UAPI_MTU_MIN ? -EINVAL : r;
 }
 
+/* What it says is read in access/. */
+static int take_text(struct uapi_item *ret, const char *value)
+{
+    ret->text = value;
+    return *value == '\0' ? -EINVAL : 0;
+}
+
 static int take_pinned(struct uapi_item *ret, const char *value)
 {
     return pin_parse(&ret->pin, value) ? 0 : -EINVAL;
@@ -110,6 +117,7 @@ static const struct {
     [UAPI_KEY_GET] = {"get", .word = "1"},
     [UAPI_KEY_SET] = {"set", .word = "1"},
     [UAPI_KEY_STATS] = {"stats", .word = "1"},
+    [UAPI_KEY_ACCESS_COUNTS] = {"access_counts", .word = "1"},
     [UAPI_KEY_HAND_OVER] = {"hand_over", .word = "1"},
     [UAPI_KEY_PRIVATE_KEY] = {"private_key", take_private_key},
     [UAPI_KEY_LISTEN_PORT] = {"listen_port", take_u16},
@@ -121,6 +129,7 @@ static const struct {
     [UAPI_KEY_RATE] = {"rate", take_rate},
     [UAPI_KEY_CLASS_RATE] = {"class_rate", take_class_rate},
     [UAPI_KEY_SHOW_DSCP] = {"show_dscp", take_bool},
+    [UAPI_KEY_ACCESS] = {"access", take_text},
     [UAPI_KEY_PUBLIC_KEY] = {"public_key", take_public_key},
     [UAPI_KEY_REMOVE] = {"remove", .word = "true"},
     [UAPI_KEY_UPDATE_ONLY] = {"update_only", .word = "true"},

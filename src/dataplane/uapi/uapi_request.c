@@ -2,14 +2,18 @@
 #include "uapi/uapi_internal.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "access/access_set.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "peer/peer.h"
 #include "peer/relay_device.h"
+#include "port/device_access.h"
 #include "port/device_config.h"
 #include "shared/device_state.h"
 
@@ -27,6 +31,34 @@ static int set_fwmark(struct port *p, uint32_t fwmark)
         r = udp_set_fwmark(&p->waiters[i].sockets, fwmark);
     if (r == 0)
         p->sockets.fwmark = fwmark;
+    return r;
+}
+
+/* The network's rules: "begin", lines, "end TAG"; or "off". Nothing changes before the end. */
+static int set_access(struct uapi_request *req, const char *text, struct err *e)
+{
+    static const char end[] = "end ";
+    struct device *d = req->device;
+    uint64_t tag = 0;
+    int r;
+
+    if (strcmp(text, "off") == 0) {
+        device_access_end(d);
+        return 0;
+    }
+    if (strcmp(text, "begin") == 0) {
+        uapi_request_deinit(req);
+        req->access = device_access_begin(d);
+        return req->access ? 0 : err_set(e, -ENOMEM, "no memory for rules");
+    }
+    if (!req->access)
+        return err_set(e, -EINVAL, "\"access=%.40s\" stands before \"access=begin\"", text);
+    if (strncmp(text, end, sizeof(end) - 1) != 0)
+        return access_builder_line(req->access, text, e);
+    r = parse_u64(&tag, text + sizeof(end) - 1, 0, UINT64_MAX, "tag", e);
+    if (r == 0)
+        r = device_access_use(d, req->access, tag, e);
+    uapi_request_deinit(req);
     return r;
 }
 
@@ -65,6 +97,11 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
     case UAPI_KEY_SHOW_DSCP:
         atomic_store(&d->shaping.shows_dscp, item->is_on);
         return 0;
+    case UAPI_KEY_ACCESS:
+        r = set_access(req, item->text, &e);
+        if (r < 0)
+            log_warning("%s: the network's rules are not taken: %s", d->name, err_text(&e));
+        return r;
     default:
         return -EINVAL;
     }
@@ -302,11 +339,14 @@ static int hand_over(struct device *d)
 static void end_request(struct uapi_request *req, struct str *out)
 {
     finish_peer(req);
+    uapi_request_deinit(req);
     device_link_on_configured(req->device);
     if (req->error == 0 && req->command == UAPI_KEY_GET)
         uapi_get(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_STATS)
         uapi_stats(req->device, out);
+    if (req->error == 0 && req->command == UAPI_KEY_ACCESS_COUNTS)
+        device_access_tell(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_HAND_OVER)
         req->error = hand_over(req->device);
     str_addf(out, "errno=%d\n\n", req->error);
@@ -326,6 +366,11 @@ void uapi_request_line(struct uapi_request *req, const char *line, struct str *o
         req->error = set_line(req, line);
     else if (req->error == 0)
         req->error = -EINVAL;
+}
+
+void uapi_request_deinit(struct uapi_request *req)
+{
+    req->access = access_builder_free(req->access);
 }
 
 void uapi_request_break(struct uapi_request *req)

@@ -9,6 +9,7 @@
  *             check     the counters, against the replay window, once for the run
  *             deliver   inner header and source
  *             merge     continuing packets of a flow (gro.h)
+ *             rules     may it come in? Once for each frame (access_filter.h)
  *             write     one call for each frame, whose pieces lie where they were decrypted
  *             learn     what the peer's state has of authentic packets
  *   path frames   go to the agent: frame_client.h
@@ -28,6 +29,7 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
+#include "access/access_filter.h"
 #include "base/drop.h"
 #include "crypto/aead.h"
 #include "os/clock.h"
@@ -72,6 +74,24 @@ static void write_frame(struct frame_writer *w, struct device *d, struct gro_fra
     on_refused_merge(d, f->proto == IP_PROTO_TCP ? OFFLOAD_TSO : OFFLOAD_USO);
 }
 
+/* Stage: rules. All packets of a frame are of one connection, so the first one speaks for them.
+ * What is refused is left without a piece. */
+static void ask_rules(struct frame_writer *w, struct device *d)
+{
+    for (uint32_t i = 0; i < w->gro.n; i++) {
+        struct gro_frame *f = &w->gro.frames[i];
+        const uint8_t *p = (const uint8_t *)f->iov[0].iov_base + GRO_HEADROOM;
+        size_t len = f->iov[0].iov_len - GRO_HEADROOM;
+        struct ip_info ip;
+
+        if (ip_parse(p, len, &ip) == 0 &&
+            access_filter_pass(d->access, w->worker, ACCESS_IN, p, len, &ip, w->now))
+            continue;
+        drop_count(w->drops, DROP_REFUSED, f->n);
+        f->n = 0;
+    }
+}
+
 /* Writes all that was collected: at the end of a receive call. */
 static void frame_writer_flush(struct frame_writer *w)
 {
@@ -79,9 +99,12 @@ static void frame_writer_flush(struct frame_writer *w)
 
     if (!d)
         return;
+    if (d->access)
+        ask_rules(w, d);
     gro_finish(&w->gro);
     for (uint32_t i = 0; i < w->gro.n; i++)
-        write_frame(w, d, &w->gro.frames[i]);
+        if (w->gro.frames[i].n > 0)
+            write_frame(w, d, &w->gro.frames[i]);
     w->gro.n = 0;
     w->device = NULL;
 }
@@ -331,7 +354,7 @@ static bool receive(struct rx_worker *w, int fd)
 
     if (n == 0)
         return false;
-    w->tx.now = clock_now();
+    w->tx.now = w->writer.now = clock_now();
     w->tx.space_used = 0;
     if (w->port->opt.offloads.on[OFFLOAD_UDP_GRO])
         merging_take(&w->port->merging, &w->merging, w->inbox.runs, n, w->tx.now);

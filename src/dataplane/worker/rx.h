@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/drop.h"
 #include "base/rate.h"
 #include "net/socket/udp_batch.h"
@@ -21,6 +22,7 @@ struct frame_writer {
     struct drops *drops;   /* pins: the worker's */
     unsigned worker;       /* which one: it has a queue of each interface for its own */
     struct device *device; /* borrows, for the batch; NULL: nothing is collected */
+    nsec_t now;            /* of the batch */
     struct gro gro;        /* what is to be written to @device */
 };
 

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "access/access_filter.h"
 #include "os/clock.h"
 #include "packet/icmp.h"
 #include "peer/peer.h"
@@ -51,15 +52,15 @@ static int queue_fd(const struct tx_worker *w, unsigned i)
 #define ANSWER_EACH     (NSEC_PER_SEC / 100)
 
 /* icmp_make() for @p, written to the TUN queue @fd, unless too many were in the last second. */
-static void send_icmp(
-    struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now)
+static void send_icmp(struct rate *rate, int fd, const uint8_t *p, size_t len, enum icmp_why why,
+    uint16_t mtu, nsec_t now)
 {
     uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
     size_t n;
 
     if (!rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
         return;
-    n = icmp_make(p, len, mtu, frame + TUN_HEADER);
+    n = icmp_make(p, len, why, mtu, frame + TUN_HEADER);
     /* An answer that the kernel does not take is lost like any other ICMP message. */
     if (n > 0 && write(fd, frame, TUN_HEADER + n) < 0)
         return;
@@ -88,8 +89,8 @@ static bool classify(struct tx_worker *w, size_t len)
     /* No datagram carries that much, whatever the interface's MTU says. */
     if (gso_len(&w->plan, 0) > PACKET_MAX) {
         drop(w, DROP_TOO_BIG);
-        send_icmp(
-            &w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, PACKET_MAX, clock_now());
+        send_icmp(&w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, ICMP_TOO_BIG,
+            PACKET_MAX, clock_now());
         w->next = w->plan.n;
         return false;
     }
@@ -256,17 +257,19 @@ static void hand_over(struct tx_worker *w)
         uint16_t mtu;
 
         next = i + 1;
-        /* The inner sender is told that there is no route, as the kernel's WireGuard does. */
+        /* The inner sender is told that there is no route, as the kernel's WireGuard does, or that
+         * it may not. */
         if (!f->peer) {
-            drop_count(&w->drops, DROP_NO_ROUTE, n);
-            send_icmp(&w->icmp, queue_fd(w, 0), inner, pkt->len, 0, now);
+            drop_count(&w->drops, f->is_refused ? DROP_REFUSED : DROP_NO_ROUTE, n);
+            send_icmp(&w->icmp, queue_fd(w, 0), inner, pkt->len,
+                f->is_refused ? ICMP_REFUSED : ICMP_NO_ROUTE, 0, now);
             continue;
         }
         /* It is told what would fit, as by a router before a narrow link. */
         mtu = exceeded_mtu(f);
         if (mtu) {
             drop_count(&w->drops, DROP_TOO_BIG, n);
-            send_icmp(&w->icmp, queue_fd(w, 0), inner, pkt->len, mtu, now);
+            send_icmp(&w->icmp, queue_fd(w, 0), inner, pkt->len, ICMP_TOO_BIG, mtu, now);
             continue;
         }
         mtu = cut_mtu(f);
@@ -280,6 +283,19 @@ static void hand_over(struct tx_worker *w)
     }
 }
 
+/* Stage: rules. Do they let the frame out? Its first packet speaks for all. */
+static bool may_go_out(struct tx_worker *w, const struct tx_frame *f)
+{
+    const struct packet *pkt = &w->batch.pkts[f->first];
+    const uint8_t *inner = w->batch.buf + pkt->off + sizeof(struct wg_data);
+    struct device *d = w->device;
+    struct ip_info ip;
+
+    return !d->access || (ip_parse(inner, pkt->len, &ip) == 0 &&
+                             access_filter_pass(d->access, d->port->opt.n_workers + w->i,
+                                 ACCESS_OUT, inner, pkt->len, &ip, w->now));
+}
+
 void tx_send_batch(struct tx_worker *w)
 {
     struct tx_batch *b = &w->batch;
@@ -290,7 +306,9 @@ void tx_send_batch(struct tx_worker *w)
     for (unsigned i = 0; i < b->n_frames; i++) {
         struct allowedips_owner *owner = allowedips_find(&w->device->allowed, &b->frames[i].dst);
 
-        b->frames[i].peer = owner ? container_of(owner, struct peer, allowed) : NULL;
+        b->frames[i].is_refused = owner && !may_go_out(w, &b->frames[i]);
+        b->frames[i].peer =
+            owner && !b->frames[i].is_refused ? container_of(owner, struct peer, allowed) : NULL;
     }
     hand_over(w);
     sender_flush(&w->sender);

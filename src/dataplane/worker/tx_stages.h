@@ -40,7 +40,8 @@ struct tx_frame {
     bool may_fragment; /* IPv4 with DF clear: never too big */
     bool is_v6;
     uint8_t tos;       /* for the datagrams */
-    struct peer *peer; /* borrows, inside the gate; NULL: no route */
+    struct peer *peer; /* borrows, inside the gate; NULL: no route, or it is refused */
+    bool is_refused;   /* by the network's rules */
 };
 
 /** What is collected before it is sent. */

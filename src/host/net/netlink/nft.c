@@ -169,8 +169,7 @@ int nft_each_counter(
 
     if (r < 0)
         return err_set(e, r, "this kernel has no packet filter (nf_tables): %s", strerror(-r));
-    head = netlink_start(
-        &m, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETOBJ, NLM_F_DUMP, sizeof(*head));
+    head = netlink_start(&m, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETOBJ, NLM_F_DUMP, sizeof(*head));
     head->nfgen_family = family_number(family);
     mnl_attr_put_strz(m.nlh, NFTA_OBJ_TABLE, table);
     mnl_attr_put_u32(m.nlh, NFTA_OBJ_TYPE, htobe32(NFT_OBJECT_COUNTER));

@@ -27,6 +27,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "rules/access_rules.h"
+#include "rules/access_table.h"
 #include "test/support/sample_mesh.h"
 
 #define SELF   2
@@ -104,7 +105,7 @@ static nsec_t apply(struct access_rules *ar, const struct snapshot *s, nsec_t no
 {
     nsec_t since = clock_now();
 
-    access_rules_apply(ar, "lo", s, now);
+    access_rules_apply(ar, "lo", NULL, s, now);
     since = clock_now() - since;
     if (ar->fault.code != 0)
         fail_msg("%s", err_text(&ar->fault));
@@ -145,7 +146,7 @@ int main(int argc, char **argv)
         struct str out = STR_NULL;
         nsec_t since = clock_now();
 
-        access_rules_format(&out, "lo", &sets[2], &(struct job_ports){.n = 0}, 1);
+        access_table_format(&out, "lo", &sets[2], &(struct job_ports){.n = 0}, 1);
         formats[i] = clock_now() - since;
         str_deinit(&out);
         put_rule(&sets[2], 1, (unsigned)n_nodes, 10000 + (unsigned)i);
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
         changes[i] = apply(&ar, &sets[2], now++);
         ar.read_at = -ACCESS_READ_EACH;
         since = clock_now();
-        access_rules_count(&ar, "lo", &sets[2], now);
+        access_rules_count(&ar, "lo", NULL, &sets[2], now);
         reads[i] = clock_now() - since;
         assert_int_equal(snapshot_delete(&sets[2], &rule_kind, "r2", NULL), 0);
         removals[i] = apply(&ar, &sets[2], now++);
@@ -169,7 +170,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < ROUNDS; i++)
         for (size_t k = 0; k < 3; k++) {
             /* The flow begins at the end whose port the rules allow, and is known from then on. */
-            access_rules_apply(&ar, "lo", &sets[k], now++);
+            access_rules_apply(&ar, "lo", NULL, &sets[k], now++);
             (void)send_packets((const int[]){fds[1], fds[0]}, 2);
             packets[k][i] = send_packets((const int[]){fds[1], fds[0]}, (unsigned)n_packets);
         }

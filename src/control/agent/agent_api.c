@@ -260,7 +260,8 @@ static void put_ports(void *ctx, const struct request *rq, struct response *rs)
     }
     is_here = job_ports_is_here(&a->snapshot, rq->params[0]);
     if (is_here)
-        access_rules_apply(&a->access, a->state.interface, &a->snapshot, rq->now);
+        access_rules_apply(
+            &a->access, a->state.interface, a->reconcile.engine, &a->snapshot, rq->now);
     response_json(rs, 200,
         json_pack("{s:b, s:s*}", "enforced", (int)(is_here && a->access.fault.code == 0), "why",
             a->access.fault.code != 0 ? err_text(&a->access.fault) : NULL));

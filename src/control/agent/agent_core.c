@@ -284,7 +284,7 @@ static void apply_rules(struct agent *a, nsec_t now)
     forward_rules_apply(&a->rules, a->state.interface, routes,
         routes->n > 0 || a->state.routes.n > 0, !a->state.keeps_sources, now);
     class_marks_apply(&a->marks, a->state.interface, &a->snapshot, &a->reconcile.applied, now);
-    access_rules_apply(&a->access, a->state.interface, &a->snapshot, now);
+    access_rules_apply(&a->access, a->state.interface, a->reconcile.engine, &a->snapshot, now);
 }
 
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
@@ -325,6 +325,10 @@ void agent_core_pass(struct agent *a)
     a->link_mtu = reconcile_see_links(&a->reconcile);
     path_driver_set_link_mtu(a->paths, a->link_mtu);
     in = agent_core_render_input(a);
+    /* Rules are there before the first packet can pass. */
+    if (!a->reconcile.engine)
+        access_rules_apply(&a->access, a->state.interface, NULL, &a->snapshot, a->clock());
+    a->reconcile.access = &a->access;
     r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
     /* The pass may have taken seconds. */
     now = a->clock();
@@ -669,7 +673,7 @@ void agent_core_poll(struct agent *a)
     node_jobs_poll(&a->running, now);
     node_measure_tell_jobs(&a->measure, node_jobs_started(&a->running));
     poll_daily(a, now);
-    access_rules_count(&a->access, a->state.interface, &a->snapshot, now);
+    access_rules_count(&a->access, a->state.interface, a->reconcile.engine, &a->snapshot, now);
     /* What a job has moved is reported as soon as it has ended. */
     if (a->running.has_ended) {
         a->running.has_ended = false;
@@ -771,7 +775,6 @@ int agent_core_renew_engine(struct agent *a, struct err *e)
     forward_rules_forget(&a->rules);
     class_marks_forget(&a->marks);
     access_rules_forget(&a->access);
-    access_rules_apply(&a->access, a->state.interface, &a->snapshot, a->clock());
     agent_core_pass(a);
     if (!a->reconcile.engine) {
         if (a->pass.fault.code >= 0)

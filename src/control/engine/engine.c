@@ -80,6 +80,22 @@ int engine_get(struct engine *engine, struct wg_config *ret, struct err *e)
     return 0;
 }
 
+static int have_no_access(struct err *e)
+{
+    return err_set(e, ENGINE_E_UNSUPPORTED, "the kernel's WireGuard goes by no rules of its own");
+}
+
+int engine_set_access(struct engine *engine, const char *lines, uint64_t tag, struct err *e)
+{
+    return engine->ops->set_access ? engine->ops->set_access(engine, lines, tag, e)
+                                   : have_no_access(e);
+}
+
+int engine_get_access(struct engine *engine, struct engine_access *ret, struct err *e)
+{
+    return engine->ops->get_access ? engine->ops->get_access(engine, ret, e) : have_no_access(e);
+}
+
 int engine_apply(
     struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e)
 {

@@ -19,6 +19,7 @@
 
 struct diff;
 struct engine;
+struct engine_access;
 struct engine_frames;
 struct offloads;
 struct str;
@@ -79,6 +80,20 @@ struct engine_ops {
      * Return: as check_rates().
      */
     int (*check_next_keys)(struct engine *engine, struct err *e);
+
+    /*
+     * Have it refuse by itself what the network's rules do not allow.
+     *
+     * @lines: as access/access_set.h has them, each with its newline; NULL: it lets all pass.
+     * @tag: what get_access() calls them.
+     *
+     * Return: 0; ENGINE_E_UNSUPPORTED with words, a clause: why it cannot; or as engine_get().
+     */
+    int (*set_access)(struct engine *engine, const char *lines, uint64_t tag, struct err *e);
+
+    /* What it has let in and refused by them; @ret is untouched on failure, else to be released
+     * with engine_access_deinit(). Return: as set_access(). */
+    int (*get_access)(struct engine *engine, struct engine_access *ret, struct err *e);
 
     /*
      * Have the process that runs the interface end, and the interface stay.
@@ -162,6 +177,12 @@ int engine_get(struct engine *engine, struct wg_config *ret, struct err *e);
  */
 int engine_apply(
     struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e);
+
+/** engine_set_access() - as the operation; an engine that has none cannot. */
+int engine_set_access(struct engine *engine, const char *lines, uint64_t tag, struct err *e);
+
+/** engine_get_access() - the same. */
+int engine_get_access(struct engine *engine, struct engine_access *ret, struct err *e);
 
 /* ---- changing keys --------------------------------------------------------------------------- */
 

@@ -514,6 +514,8 @@ int uapi_client_decode_stats(struct offloads *ret, struct uapi_abilities *ret_ca
             can.keeps_rates = strcmp(dc.value, "true") == 0;
         if (strcmp(dc.line, "next_keys") == 0)
             can.has_next_keys = strcmp(dc.value, "true") == 0;
+        if (strcmp(dc.line, "access") == 0)
+            can.has_access = strcmp(dc.value, "true") == 0;
     } while (strcmp(dc.line, "errno") != 0);
     r = take_errno(&dc, e);
     for (int i = 0; ret && r == 0 && i < OFFLOAD_N; i++)

@@ -59,6 +59,7 @@ int uapi_client_decode(struct wg_config *ret, const char *text, size_t len, stru
 struct uapi_abilities {
     bool keeps_rates;
     bool has_next_keys; /* it answers under two keys while one follows the other */
+    bool has_access;    /* it can go by the network's rules (engine_access.h) */
 };
 
 /**

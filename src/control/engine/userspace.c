@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "engine/engine_access.h"
 #include "engine/frames.h"
 #include "engine/uapi_client.h"
 #include "mesh/config/wg_config.h"
@@ -113,6 +114,42 @@ static int userspace_check_next_keys(struct engine *engine, struct err *e)
         "agent --renew-engine\" replaces it");
 }
 
+/* Asked first: an older version would take none of the lines, and complain of them in its log. */
+static int check_access(struct userspace *u, struct err *e)
+{
+    int r = u->can.has_access ? 0 : ask_stats(u, NULL, &u->can, e);
+
+    if (r != 0 || u->can.has_access)
+        return r;
+    return err_set(e, ENGINE_E_UNSUPPORTED,
+        "the data plane that runs is of an older version, which goes by no rules: \"weft agent "
+        "--renew-engine\" replaces it");
+}
+
+static int userspace_set_access(
+    struct engine *engine, const char *lines, uint64_t tag, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    _cleanup_(str_deinit) struct str in = STR_NULL;
+    int r = check_access(u, e);
+
+    if (r != 0)
+        return r;
+    engine_access_encode(lines, tag, &in);
+    return request(u, &in, e);
+}
+
+static int userspace_get_access(struct engine *engine, struct engine_access *ret, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    int r = check_access(u, e);
+
+    if (r == 0)
+        r = u->fn(u->ctx, ENGINE_ACCESS_READ, strlen(ENGINE_ACCESS_READ), &out, e);
+    return r == 0 ? engine_access_decode(ret, str_text(&out), out.len, e) : r;
+}
+
 /* The process that serves the socket now; 0: not known. */
 static pid_t listener_of(const char *path)
 {
@@ -170,6 +207,8 @@ static const struct engine_ops userspace_ops = {
     .offloads = userspace_offloads,
     .check_rates = userspace_check_rates,
     .check_next_keys = userspace_check_next_keys,
+    .set_access = userspace_set_access,
+    .get_access = userspace_get_access,
     .retire = userspace_retire,
     .open_frames = userspace_open_frames,
     .close = userspace_close,

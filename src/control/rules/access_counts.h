@@ -95,7 +95,7 @@ void access_counts_take_kind(struct access_counts *c, const struct access_kind *
     uint64_t packets, const struct snapshot *s, nsec_t now);
 
 /** access_counts_take_sets() - the same, of all elements of sets. @list: what nft_list() has of
- * those of the table that access_rules_format() makes. */
+ * those of the table that access_table_format() makes. */
 void access_counts_take_sets(
     struct access_counts *c, const json_t *list, const struct snapshot *s, nsec_t now);
 

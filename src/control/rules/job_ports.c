@@ -270,11 +270,10 @@ static bool is_heard(const struct making *m, const struct job_ports_entry *entry
     return m->now - entry->heard_at < JOB_PORTS_SILENT;
 }
 
-/* Ports of which each job says that they are not its own. */
-static void add_others(const struct making *m)
+/* Who has said last at which ports others listen; NULL: nobody knows of all. */
+static const struct job_ports_entry *find_others(const struct making *m)
 {
     const struct job_ports_entry *one = NULL;
-    const char *between = "tcp dport { ";
 
     for (size_t i = 0; i < m->rules->n; i++) {
         const struct rule *r = closing_at(m, i);
@@ -282,34 +281,54 @@ static void add_others(const struct making *m)
 
         /* One that has said nothing at all may have begun to listen anywhere. */
         if (r && !entry)
-            return;
+            return NULL;
         if (entry && is_heard(m, entry))
             one = entry;
     }
-    for (size_t i = 0; one && i < one->word.others.n; i++) {
-        uint16_t port = one->word.others.items[i];
-        bool is_others = true;
+    return one;
+}
 
-        for (unsigned k = 0; k < m->jp->n; k++)
-            is_others &= !is_heard(m, &m->jp->items[k]) ||
-                         !job_ports_is_here(m->s, m->jp->items[k].job) ||
-                         has_port(&m->jp->items[k].word.others, port);
-        if (!is_others)
+/* Do all that have said something lately say so of the port? */
+static bool is_others(const struct making *m, uint16_t port)
+{
+    bool is = true;
+
+    for (unsigned k = 0; k < m->jp->n; k++)
+        is &= !is_heard(m, &m->jp->items[k]) || !job_ports_is_here(m->s, m->jp->items[k].job) ||
+              has_port(&m->jp->items[k].word.others, port);
+    return is;
+}
+
+static void add_others(const struct making *m)
+{
+    const struct job_ports_entry *one = find_others(m);
+    const char *between = "tcp dport { ";
+
+    for (size_t i = 0; one && i < one->word.others.n; i++) {
+        if (!is_others(m, one->word.others.items[i]))
             continue;
-        str_addf(m->out, "%s%u", between, port);
+        str_addf(m->out, "%s%u", between, one->word.others.items[i]);
         between = ", ";
     }
     if (between[0] == ',')
         str_add(m->out, " } return\n");
 }
 
+/* Ports that the kernel chooses. */
+static uint16_t first_chosen(const struct making *m)
+{
+    return m->jp->first != 0 ? m->jp->first : CHOSEN_FIRST;
+}
+
+static uint16_t last_chosen(const struct making *m)
+{
+    return m->jp->first != 0 ? m->jp->last : CHOSEN_LAST;
+}
+
 /* A port that the kernel may choose, and of which nobody has spoken. */
 static void add_unknown(const struct making *m)
 {
-    uint16_t first = m->jp->first != 0 ? m->jp->first : CHOSEN_FIRST;
-    uint16_t last = m->jp->first != 0 ? m->jp->last : CHOSEN_LAST;
-
-    str_addf(m->out, "tcp dport != %u-%u return\n", first, last);
+    str_addf(m->out, "tcp dport != %u-%u return\n", first_chosen(m), last_chosen(m));
     add_others(m);
     for (size_t i = 0; i < m->rules->n; i++)
         if (closing_at(m, i))
@@ -344,4 +363,81 @@ void job_ports_format(struct str *out, const struct job_ports *jp, const struct 
     if (!snapshot_self(s)->hub)
         add_unknown(&m);
     str_add(out, "}\n");
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* Ports of one line. */
+#define PORTS_A_LINE 128
+
+/* "shut 40001,40002 3": those at which the job listens, for its members alone. */
+static void add_own_lines(const struct making *m, const struct rule *r, unsigned set)
+{
+    const struct job_ports_entry *entry = find(m->jp, r->job);
+    bool is_hub = snapshot_self(m->s)->hub != NULL;
+
+    for (unsigned i = 0; is_hub && i < r->n_services; i++)
+        if (r->services[i].protocol == RULE_PROTOCOL_TCP)
+            str_addf(m->out, "shut %u-%u %u\n", r->services[i].first, r->services[i].last, set);
+    for (size_t i = 0; !is_hub && entry && i < entry->word.own.n; i++) {
+        bool is_last = i + 1 == entry->word.own.n || i % PORTS_A_LINE == PORTS_A_LINE - 1;
+
+        str_addf(m->out, "%s%u", i % PORTS_A_LINE == 0 ? "shut " : ",", entry->word.own.items[i]);
+        if (is_last)
+            str_addf(m->out, " %u\n", set);
+    }
+}
+
+static void add_others_lines(const struct making *m)
+{
+    const struct job_ports_entry *one = find_others(m);
+
+    for (size_t i = 0; one && i < one->word.others.n; i++)
+        if (is_others(m, one->word.others.items[i]))
+            str_addf(m->out, "open %u\n", one->word.others.items[i]);
+}
+
+/* All that are in some job here, as one set. */
+static void add_union(const struct making *m, job_ports_set_fn add_set)
+{
+    struct rule_peer *all;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < m->rules->n; i++)
+        n += closing_at(m, i) ? closing_at(m, i)->n_from : 0;
+    all = calloc(n + 1, sizeof(*all));
+    if (!all) {
+        m->out->failed = true;
+        return;
+    }
+    n = 0;
+    for (size_t i = 0; i < m->rules->n; i++) {
+        const struct rule *r = closing_at(m, i);
+
+        for (unsigned k = 0; r && k < r->n_from; k++)
+            all[n++] = r->from[k];
+    }
+    add_set(m->out, m->s, all, n);
+    free(all);
+}
+
+void job_ports_lines(struct str *out, const struct job_ports *jp, const struct snapshot *s,
+    nsec_t now, unsigned next_set, job_ports_set_fn add_set)
+{
+    const struct making m = {
+        .out = out, .jp = jp, .s = s, .rules = snapshot_list(s, &rule_kind), .now = now};
+
+    for (size_t i = 0; i < m.rules->n; i++) {
+        const struct rule *r = closing_at(&m, i);
+
+        if (!r)
+            continue;
+        add_set(out, s, r->from, r->n_from);
+        add_own_lines(&m, r, next_set++);
+    }
+    if (snapshot_self(s)->hub)
+        return;
+    add_others_lines(&m);
+    add_union(&m, add_set);
+    str_addf(out, "shut %u-%u %u\n", first_chosen(&m), last_chosen(&m), next_set);
 }

@@ -1,6 +1,6 @@
 /*
  * job_ports.h - the ports of jobs that are isolated (a Rule of a job, mesh/object/rule.h), and what
- * they add to the table of access_rules.h.
+ * they add to the table of access_table.h and to the lines of access_lines.h.
  *
  * Theory of operation. Programs that train listen at ports that the kernel chooses, and at some
  * that they are told. `weft run` says again and again at which ports of this machine the processes
@@ -27,6 +27,7 @@
 
 struct err;
 struct rule;
+struct rule_peer;
 struct snapshot;
 struct str;
 
@@ -103,7 +104,18 @@ bool job_ports_is_any(const struct snapshot *s);
 /**
  * job_ports_format() - sets and chains of the table; "jump jobs" is for packets that come to this
  *			node's own addresses and begin something
- * @close:	ends the chain of what is refused, as access_rules.h has it
+ * @close:	ends the chain of what is refused, as access_table.h has it
  */
 void job_ports_format(struct str *out, const struct job_ports *jp, const struct snapshot *s,
     nsec_t now, void (*close)(struct str *out));
+
+/** job_ports_set_fn - adds a set of the members that one of @peers is about. */
+typedef void (*job_ports_set_fn)(
+    struct str *out, const struct snapshot *s, const struct rule_peer *peers, unsigned n);
+
+/**
+ * job_ports_lines() - the same as lines of access_lines.h
+ * @next_set:	the number of the first set that is added
+ */
+void job_ports_lines(struct str *out, const struct job_ports *jp, const struct snapshot *s,
+    nsec_t now, unsigned next_set, job_ports_set_fn add_set);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "rules/access_rules.h"
+#include "rules/access_table.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "mesh/object/rule.h"
@@ -53,13 +54,14 @@ static void test_what_a_node_lets_pass(void **state)
     (void)snprintf(spec, sizeof(spec),
         "{\"from\":[\"node:%s\"],\"to\":[\"10.9.0.0/24\"],\"allow\":[\"any\"]}", s.self);
     put_rule(&s, "b", spec);
-    access_rules_format(&out, "weft0", &s, &no_jobs, SEC);
+    access_table_format(&out, "weft0", &s, &no_jobs, SEC);
     assert_true(has(&out, "set hubs_4 {\ntype ipv4_addr;\nelements = { 10.42.0.1 }\n}\n"));
     assert_true(has(&out, "counter pass_a { }\nchain in_a {\n"
                           "tcp dport 22-22 counter name \"pass_a\" accept\n"
                           "meta l4proto { icmp, ipv6-icmp } counter name \"pass_a\" accept\n}\n"));
     assert_true(has(&out, "chain out_b {\naccept\n}\n"));
-    assert_true(has(&out, "ip daddr 10.42.0.2 ip saddr 10.42.0.0/16 jump in_a\n"));
+    assert_true(
+        has(&out, "ip daddr 10.42.0.2 ip saddr 10.42.0.0/16 ip saddr != @hubs_4 jump in_a\n"));
     assert_true(has(&out, "ip daddr 10.9.0.0/24 jump out_b\n"));
     /* Nobody may come to it by the second. It is a member, so it may go by the first, to itself. */
     assert_false(has(&out, "jump in_b"));
@@ -76,7 +78,7 @@ static void test_what_concerns_others(void **state)
     struct str out = STR_NULL;
 
     put_rule(&s, "a", "{\"from\":[\"role=a\"],\"to\":[\"role=b\"],\"allow\":[\"any\"]}");
-    access_rules_format(&out, "weft0", &s, &no_jobs, SEC);
+    access_table_format(&out, "weft0", &s, &no_jobs, SEC);
     assert_false(has(&out, "in_a"));
     assert_false(has(&out, "out_a"));
     assert_false(has(&out, "set g0_4"));
@@ -93,20 +95,20 @@ static void test_when_there_is_a_table(void **state)
     if (emulated_lacks("nf_tables"))
         skip();
     (void)nl;
-    access_rules_apply(&ar, "weft0", &s, SEC);
+    access_rules_apply(&ar, "weft0", NULL, &s, SEC);
     assert_true(ar.table.is_removed);
     put_rule(&s, "a", "{\"from\":[\"members\"],\"to\":[\"members\",\"hub\"],\"allow\":[\"any\"]}");
-    access_rules_apply(&ar, "weft0", &s, 2 * SEC);
+    access_rules_apply(&ar, "weft0", NULL, &s, 2 * SEC);
     if (ar.fault.code != 0)
         fail_msg("%s", err_text(&ar.fault));
     assert_int_equal(ar.table.put_at, 2 * SEC);
-    access_rules_apply(&ar, "weft0", &s, 3 * SEC);
+    access_rules_apply(&ar, "weft0", NULL, &s, 3 * SEC);
     assert_int_equal(ar.table.put_at, 2 * SEC);
     assert_int_equal(snapshot_delete(&s, &rule_kind, "a", NULL), 0);
-    access_rules_apply(&ar, "weft0", &s, 4 * SEC);
+    access_rules_apply(&ar, "weft0", NULL, &s, 4 * SEC);
     assert_true(ar.table.is_removed);
     s.network.isolation = ISOLATION_STRICT;
-    access_rules_apply(&ar, "weft0", &s, 5 * SEC);
+    access_rules_apply(&ar, "weft0", NULL, &s, 5 * SEC);
     assert_int_equal(ar.fault.code, 0);
     assert_int_equal(ar.table.put_at, 5 * SEC);
     access_rules_deinit(&ar);
@@ -198,7 +200,7 @@ static void test_one_rule_changes(void **state)
     (void)nl;
     put_rule(&s, "a", specs[0]);
     put_rule(&s, "b", specs[1]);
-    access_rules_apply(&ar, "weft0", &s, now);
+    access_rules_apply(&ar, "weft0", NULL, &s, now);
     for (unsigned i = 0; i < 6; i++) {
         struct str changed = STR_NULL;
         struct str whole = STR_NULL;
@@ -210,11 +212,11 @@ static void test_one_rule_changes(void **state)
             put_rule(&s, "a", specs[1]);
         else
             put_rule(&s, i == 0 ? "c" : "b", specs[i % 2]);
-        access_rules_apply(&ar, "weft0", &s, ++now);
+        access_rules_apply(&ar, "weft0", NULL, &s, ++now);
         assert_int_equal(ar.fault.code, 0);
         assert_int_equal(ar.table.put_at, SEC);
         list_all(&changed);
-        access_rules_apply(&other, "weft0", &s, now);
+        access_rules_apply(&other, "weft0", NULL, &s, now);
         assert_int_equal(other.fault.code, 0);
         list_all(&whole);
         assert_non_null(strstr(str_text(&whole), "in_b"));
@@ -225,7 +227,7 @@ static void test_one_rule_changes(void **state)
     }
     access_rules_remove("weft0");
     put_rule(&s, "d", specs[0]);
-    access_rules_apply(&ar, "weft0", &s, ++now);
+    access_rules_apply(&ar, "weft0", NULL, &s, ++now);
     assert_int_equal(ar.fault.code, 0);
     assert_int_equal(ar.table.put_at, now);
     access_rules_deinit(&ar);

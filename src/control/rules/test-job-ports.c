@@ -10,6 +10,7 @@
 
 #include "rules/job_ports.h"
 #include "rules/access_rules.h"
+#include "rules/access_table.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "mesh/object/rule.h"
@@ -119,7 +120,7 @@ static void test_what_is_closed(void **state)
     assert_true(access_rules_are_wanted(&s));
 
     /* Before the job has said anything all that the kernel chooses is its own. */
-    access_rules_format(&out, "weft0", &s, &jp, SEC);
+    access_table_format(&out, "weft0", &s, &jp, SEC);
     assert_true(has(&out, "tcp dport != 32768-60999 return\nip saddr @job1_4 return\n"));
     assert_true(has(&out, "jump jobs\n"));
     assert_false(has(&out, "hook output"));
@@ -131,7 +132,7 @@ static void test_what_is_closed(void **state)
         "\"last\":50000}",
         SEC);
     out = (struct str)STR_NULL;
-    access_rules_format(&out, "weft0", &s, &jp, SEC);
+    access_table_format(&out, "weft0", &s, &jp, SEC);
     assert_true(has(&out, "tcp dport { 29500, 40001 } goto job1\n"));
     assert_true(has(&out, "tcp dport != 40000-50000 return\ntcp dport { 9100, 40002 } return\n"));
     str_deinit(&out);
@@ -139,13 +140,13 @@ static void test_what_is_closed(void **state)
     /* What one job calls another's is not open while that one has not said so. */
     put_job(&s, "eval", s.self, s.self);
     out = (struct str)STR_NULL;
-    access_rules_format(&out, "weft0", &s, &jp, SEC);
+    access_table_format(&out, "weft0", &s, &jp, SEC);
     assert_false(has(&out, "40002 } return"));
     str_deinit(&out);
     say(&jp, "eval", "{\"own\":[40002],\"others\":[9100,40001],\"first\":40000,\"last\":50000}",
         SEC);
     out = (struct str)STR_NULL;
-    access_rules_format(&out, "weft0", &s, &jp, SEC);
+    access_table_format(&out, "weft0", &s, &jp, SEC);
     assert_true(has(&out, "tcp dport { 9100 } return\n"));
     str_deinit(&out);
 
@@ -155,7 +156,7 @@ static void test_what_is_closed(void **state)
         "\"last\":50000}",
         2 * JOB_PORTS_SILENT);
     out = (struct str)STR_NULL;
-    access_rules_format(&out, "weft0", &s, &jp, 2 * JOB_PORTS_SILENT);
+    access_table_format(&out, "weft0", &s, &jp, 2 * JOB_PORTS_SILENT);
     assert_true(has(&out, "tcp dport { 40002 } goto job"));
     assert_true(has(&out, "tcp dport { 9100, 9200, 40002 } return\n"));
     str_deinit(&out);
@@ -199,17 +200,17 @@ static void test_the_filter_takes_it(void **state)
     (void)nl;
     put_job(&s, "train", s.self, s.self);
     put_job(&s, "eval", s.nodes.items[s.nodes.n - 1]->node.meta.name, s.self);
-    access_rules_apply(&ar, "weft0", &s, SEC);
+    access_rules_apply(&ar, "weft0", NULL, &s, SEC);
     assert_string_equal(ar.fault.text, "");
     say(&ar.jobs, "train", "{\"own\":[40001],\"others\":[9100],\"first\":32768,\"last\":60999}",
         SEC);
     say(&ar.jobs, "eval", "{\"own\":[40003],\"others\":[9100],\"first\":32768,\"last\":60999}",
         SEC);
-    access_rules_apply(&ar, "weft0", &s, SEC);
+    access_rules_apply(&ar, "weft0", NULL, &s, SEC);
     assert_string_equal(ar.fault.text, "");
     assert_non_null(ar.table.body);
     s.network.isolation = ISOLATION_STRICT;
-    access_rules_apply(&ar, "weft0", &s, SEC);
+    access_rules_apply(&ar, "weft0", NULL, &s, SEC);
     assert_string_equal(ar.fault.text, "");
     access_rules_remove("weft0");
     access_rules_deinit(&ar);

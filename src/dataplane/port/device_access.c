@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "access/access_filter.h"
 #include "base/err.h"
@@ -64,18 +66,36 @@ void device_access_end(struct device *d)
     (void)access_filter_free(before);
 }
 
-static void tell_part(struct access_filter *f, unsigned part, struct access_refused *kinds,
-    uint64_t *all, struct str *out)
+/* By what it is about. */
+static int compare_kinds(const void *a, const void *b)
+{
+    return memcmp(a, b, offsetof(struct access_refused, packets));
+}
+
+/* What all workers have refused; @kinds: room for what each of them keeps apart. */
+static void tell_refused(struct access_filter *f, struct access_refused *kinds, struct str *out)
 {
     char from[IP_ADDR_TEXT_MAX];
     char to[IP_ADDR_TEXT_MAX];
-    uint64_t n_refused = 0;
-    unsigned n = access_filter_refused(f, part, kinds, &n_refused);
+    uint64_t all = 0;
+    size_t n = 0;
 
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < f->n_parts; i++) {
+        uint64_t n_refused = 0;
+
+        n += access_filter_refused(f, i, kinds + n, &n_refused);
+        all += n_refused;
+    }
+    qsort(kinds, n, sizeof(*kinds), compare_kinds);
+    for (size_t i = 0; i < n; i++) {
+        if (i + 1 < n && compare_kinds(&kinds[i], &kinds[i + 1]) == 0) {
+            kinds[i + 1].packets += kinds[i].packets;
+            continue;
+        }
         str_addf(out, "access_kind=%s,%s,%u,%u,%" PRIu64 "\n", ip_addr_format(&kinds[i].from, from),
             ip_addr_format(&kinds[i].to, to), kinds[i].protocol, kinds[i].port, kinds[i].packets);
-    *all += n_refused;
+    }
+    str_addf(out, "access_refused=%" PRIu64 "\n", all);
 }
 
 void device_access_tell(struct device *d, struct str *out)
@@ -83,13 +103,12 @@ void device_access_tell(struct device *d, struct str *out)
     struct access_filter *f = d->access;
     struct access_refused *kinds;
     uint64_t passed = 0;
-    uint64_t all = 0;
     uint32_t cursor = 0;
     const char *name;
 
     if (!f)
         return;
-    kinds = calloc(ACCESS_REFUSED_KINDS, sizeof(*kinds));
+    kinds = calloc((size_t)f->n_parts * ACCESS_REFUSED_KINDS, sizeof(*kinds));
     if (!kinds) {
         out->failed = true;
         return;
@@ -97,8 +116,6 @@ void device_access_tell(struct device *d, struct str *out)
     str_addf(out, "access_tag=%" PRIu64 "\naccess_rules=%zu\n", f->tag, access_set_rules(f->set));
     while ((name = access_set_each(f->set, &cursor, &passed)))
         str_addf(out, "access_passed=%s,%" PRIu64 "\n", name, passed);
-    for (unsigned i = 0; i < f->n_parts; i++)
-        tell_part(f, i, kinds, &all, out);
-    str_addf(out, "access_refused=%" PRIu64 "\n", all);
+    tell_refused(f, kinds, out);
     free(kinds);
 }

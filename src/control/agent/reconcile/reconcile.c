@@ -14,6 +14,7 @@
 #include "net/netlink/rtnl.h"
 #include "net/socket/socket.h"
 #include "os/file.h"
+#include "rules/access_rules.h"
 #include "wire/ip.h"
 #include "wire/path.h"
 #include "wire/wg.h"
@@ -237,6 +238,9 @@ static int provide_engine(struct reconcile *rc, const struct wg_config *want,
             res->opened = rc->has_opened = true;
         else if (r > 0)
             r = -EOPNOTSUPP;
+        /* Before its interface comes up. */
+        if (r == 0 && rc->access)
+            access_rules_tell(rc->access, rc->engine);
     }
     if (r == 0)
         r = engine_get(rc->engine, ret_have, e);

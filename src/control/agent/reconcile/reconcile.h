@@ -20,6 +20,8 @@
 #include "mesh/render/render.h"
 #include "net/netlink/netlink.h"
 
+struct access_rules;
+
 /* ---- whose it is ----------------------------------------------------------------------------- */
 
 /*
@@ -52,10 +54,12 @@ int interface_setting(const char *interface, bool v4, const char *name);
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 struct reconcile {
-    const char *interface;          /* pins: its name */
-    enum engine_kind wanted;        /* as the node was told at its join */
-    const char *timestamps;         /* pins: as for engine_open(); NULL */
-    struct engine *engine;          /* owns; NULL: to be opened */
+    const char *interface;   /* pins: its name */
+    enum engine_kind wanted; /* as the node was told at its join */
+    const char *timestamps;  /* pins: as for engine_open(); NULL */
+    struct engine *engine;   /* owns; NULL: to be opened */
+    const struct access_rules
+        *access;                    /* pins: what one that is opened is told first; NULL: nothing */
     char why[ENGINE_WHY_MAX];       /* why it is of this kind; "" when it was asked for */
     struct netlink nl;              /* for the interface */
     unsigned ifindex;               /* of the interface when last seen; 0: not yet */

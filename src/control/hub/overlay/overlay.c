@@ -14,6 +14,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "engine/engine.h"
+#include "engine/engine_access.h"
 #include "engine/uapi_client.h"
 #include "filter/relay.h"
 #include "hub/overlay/overlay_internal.h"
@@ -35,7 +36,8 @@
 /*
  * The hub's networks share one UDP port and the relay behind it, so their devices run in the hub
  * itself. They are changed by the same requests as the process `weft wg`, without the socket.
- * It has those functions of struct engine_ops that change peers and tell of them, and no others.
+ * It has those functions of struct engine_ops that change peers, and rules, and tell of them, and
+ * no others.
  */
 
 struct device_engine {
@@ -84,13 +86,47 @@ static int apply(
     return r == 0 ? 0 : err_prefix(e, "cannot configure %s", device_name(device));
 }
 
+static int set_access(struct engine *engine, const char *lines, uint64_t tag, struct err *e)
+{
+    _cleanup_(str_deinit) struct str request = STR_NULL;
+    struct device *device = device_of(engine);
+    size_t answer_len;
+    char *answer;
+    int r;
+
+    engine_access_encode(lines, tag, &request);
+    if (request.failed || uapi_handle(device, request.text, request.len, &answer, &answer_len) < 0)
+        return err_set(e, -ENOMEM, "no memory to configure %s", device_name(device));
+    r = uapi_client_result(answer, answer_len, e);
+    free(answer);
+    return r == 0 ? 0 : err_prefix(e, "cannot configure %s", device_name(device));
+}
+
+static int get_access(struct engine *engine, struct engine_access *ret, struct err *e)
+{
+    struct device *device = device_of(engine);
+    size_t len;
+    char *text;
+    int r = uapi_handle(device, ENGINE_ACCESS_READ, strlen(ENGINE_ACCESS_READ), &text, &len);
+
+    if (r < 0)
+        return err_set(e, r, "no memory to ask %s", device_name(device));
+    r = engine_access_decode(ret, text, len, e);
+    free(text);
+    return r;
+}
+
 static void close_engine(struct engine *engine)
 {
     free(engine);
 }
 
-static const struct engine_ops ops = {
-    .kind = ENGINE_KIND_USERSPACE, .get = get, .apply = apply, .close = close_engine};
+static const struct engine_ops ops = {.kind = ENGINE_KIND_USERSPACE,
+    .get = get,
+    .apply = apply,
+    .set_access = set_access,
+    .get_access = get_access,
+    .close = close_engine};
 
 /* ---- one network's interface on the hub ------------------------------------------------------ */
 
@@ -450,6 +486,11 @@ static void add_offloads(struct overlay *o, struct metrics *m)
                 METRIC_LABELS(device_name(net->device), offload_names[i], why ? why : ""),
                 why ? 0 : 1);
         }
+}
+
+struct engine *overlay_engine(const struct model_network *net)
+{
+    return net->served->overlay ? net->served->overlay->engine : NULL;
 }
 
 const struct relay_line *overlay_line(const struct overlay *o)

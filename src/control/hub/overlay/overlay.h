@@ -27,6 +27,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
+struct engine;
 struct err;
 struct metrics;
 struct model_network;
@@ -143,6 +144,9 @@ bool overlay_read_facts(const struct model_node *node, nsec_t now, struct overla
 /** overlay_read_handshake() - when its last handshake with the hub was, monotonic; 0: never. False:
  * nothing is known. It costs less than all facts. */
 bool overlay_read_handshake(const struct model_node *node, nsec_t *ret_at);
+
+/** overlay_engine() - what runs the network's interface on the hub; lent. NULL: nothing does. */
+struct engine *overlay_engine(const struct model_network *net);
 
 /** overlay_line() - how the relay's line is (relay/line.h); lent. */
 const struct relay_line *overlay_line(const struct overlay *o);

@@ -70,8 +70,8 @@ static void look(struct access_view *v, struct edge_events *events, const struct
         tell_relay(net);
     ha->has_others = false;
     if (view_lend_snapshot(net->own, &s)) {
-        access_rules_apply(&ha->rules, interface, &s, now);
-        access_rules_count(&ha->rules, interface, &s, now);
+        access_rules_apply(&ha->rules, interface, overlay_engine(net), &s, now);
+        access_rules_count(&ha->rules, interface, overlay_engine(net), &s, now);
         report(ha, v, events, net, &s, now, wall_s);
         ha->is_due = ha->rules.fault.code != 0;
     }

@@ -15,6 +15,7 @@
 #include "hub/watch/view.h"
 #include "mesh/snapshot/snapshot.h"
 #include "rules/access_rules.h"
+#include "rules/access_table.h"
 #include "test/support/audience.h"
 
 #define WALL 1800000000
@@ -181,7 +182,7 @@ static void test_the_hubs_own_end(void **state)
         "{\"from\":[\"node:b\"],\"to\":[\"hub\"],\"allow\":[\"tcp/2379\"]}}");
     assert_non_null(own);
     assert_true(view_lend_snapshot(own, &s));
-    access_rules_format(&out, "weft-default", &s, &(struct job_ports){.n = 0}, 1);
+    access_table_format(&out, "weft-default", &s, &(struct job_ports){.n = 0}, 1);
     view_return_snapshot(&s);
     (void)snprintf(text, sizeof(text), "tcp dport %u accept\n", own->spec.hub->api_port);
     assert_non_null(strstr(str_text(&out), text));

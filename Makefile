@@ -119,7 +119,7 @@ bench: ## the data plane beside wireguard-go in one run, relay, ciphers; tables 
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
 	ninja -C $(BUILD) test/bench/bench-aead test/bench/bench-store test/bench/scale/bench-scale \
-	    test/bench/reconcile/bench-reconcile test/bench/bench-access
+	    test/bench/reconcile/bench-reconcile test/bench/bench-access test/bench/bench-access-own
 	tools/in-reach $(PYTHON) test/bench/run.py $(if $(PARTS),--parts $(PARTS)) $(if $(NODES),--nodes $(NODES))
 
 golden: ## rewrite test/golden from what the program says now; read the diff

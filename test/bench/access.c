@@ -28,30 +28,11 @@
 #include "os/process.h"
 #include "rules/access_rules.h"
 #include "rules/access_table.h"
+#include "test/bench/access_sample.h"
 #include "test/support/sample_mesh.h"
 
 #define SELF   2
 #define ROUNDS 7
-
-static void put_rule(struct snapshot *s, unsigned i, unsigned n_nodes, unsigned port)
-{
-    char name[16];
-    char from[32];
-    char allow[32];
-    struct object o = OBJECT_NULL;
-    struct err e = ERR_NULL;
-    json_t *json;
-
-    (void)snprintf(name, sizeof(name), "r%u", i);
-    (void)snprintf(from, sizeof(from), "node:n%u", 2 + i % (n_nodes - 1));
-    (void)snprintf(allow, sizeof(allow), "udp/%u", port);
-    json = json_pack("{s:s, s:{s:s, s:s}, s:{s:[s], s:[s], s:[s]}}", "kind", "Rule", "metadata",
-        "name", name, "network", "default", "spec", "from", from, "to", "members", "allow", allow);
-    if (object_decode(&o, json, OBJECT_STRICT, &e) != 0)
-        fail_msg("%s", err_text(&e));
-    json_decref(json);
-    sample_put(s, o);
-}
 
 static void run(const char *const *argv)
 {
@@ -139,9 +120,9 @@ int main(int argc, char **argv)
     run(own);
     for (unsigned i = 0; i < 3; i++)
         sets[i] = sample_snapshot((unsigned)n_nodes, SELF);
-    put_rule(&sets[1], 0, (unsigned)n_nodes, 9000);
+    access_sample_put(&sets[1], 0, (unsigned)n_nodes, 9000);
     for (unsigned i = 0; i < n_rules; i++)
-        put_rule(&sets[2], i, (unsigned)n_nodes, 9000);
+        access_sample_put(&sets[2], i, (unsigned)n_nodes, 9000);
     for (size_t i = 0; i < n_changes; i++) {
         struct str out = STR_NULL;
         nsec_t since = clock_now();
@@ -149,10 +130,10 @@ int main(int argc, char **argv)
         access_table_format(&out, "lo", &sets[2], &(struct job_ports){.n = 0}, 1);
         formats[i] = clock_now() - since;
         str_deinit(&out);
-        put_rule(&sets[2], 1, (unsigned)n_nodes, 10000 + (unsigned)i);
+        access_sample_put(&sets[2], 1, (unsigned)n_nodes, 10000 + (unsigned)i);
         if (i == 0) /* there is no table to change yet */
             (void)apply(&ar, &sets[2], now++);
-        put_rule(&sets[2], 1, (unsigned)n_nodes, 20000 + (unsigned)i);
+        access_sample_put(&sets[2], 1, (unsigned)n_nodes, 20000 + (unsigned)i);
         changes[i] = apply(&ar, &sets[2], now++);
         ar.read_at = -ACCESS_READ_EACH;
         since = clock_now();
@@ -160,7 +141,7 @@ int main(int argc, char **argv)
         reads[i] = clock_now() - since;
         assert_int_equal(snapshot_delete(&sets[2], &rule_kind, "r2", NULL), 0);
         removals[i] = apply(&ar, &sets[2], now++);
-        put_rule(&sets[2], 2, (unsigned)n_nodes, 9000);
+        access_sample_put(&sets[2], 2, (unsigned)n_nodes, 9000);
         additions[i] = apply(&ar, &sets[2], now++);
         access_rules_forget(&ar);
         wholes[i] = apply(&ar, &sets[2], now++);

@@ -54,33 +54,40 @@ def bounds(values: list[float]) -> tuple[float, float]:
     return ordered[least], ordered[len(ordered) - 1 - least]
 
 
-def compare(now: list[dict[str, float]], before: list[dict[str, float]]) -> dict[str, float]:
-    """Medians, and the ratios of the pairs, by figure."""
+def compare(now: list[dict[str, float]], before: list[dict[str, float]],
+            of: str = "OfBefore") -> dict[str, float]:
+    """Medians, and the ratios of the pairs, by figure; `of` is what these are called."""
     found: dict[str, float] = {}
     for figure in now[0]:
         ratios = [a[figure] / b[figure] for a, b in zip(now, before) if b[figure]]
         found[figure] = statistics.median(one[figure] for one in now)
-        found[f"{figure}OfBefore"] = statistics.median(ratios)
-        found[f"{figure}OfBeforeLeast"], found[f"{figure}OfBeforeMost"] = bounds(ratios)
+        found[f"{figure}{of}"] = statistics.median(ratios)
+        found[f"{figure}{of}Least"], found[f"{figure}{of}Most"] = bounds(ratios)
     return found
+
+
+def in_pairs(tunnels: list[Tunnel], pairs: int, seconds: int,
+             of: str = "OfBefore") -> dict[str, dict[str, float]]:
+    """All steps of two tunnels, by their names; the first one's with ratios to the second one's."""
+    one, other = (tunnel.name for tunnel in tunnels)
+    figures: dict[str, dict[str, float]] = {one: {}, other: {}}
+    for step in STEPS.values():
+        samples: dict[str, list[dict[str, float]]] = {name: [] for name in figures}
+        for number in range(max(pairs, PAIRS_LEAST)):
+            for tunnel in tunnels if number % 2 == 0 else reversed(tunnels):
+                samples[tunnel.name].append(step(tunnel, seconds))
+        figures[one].update(compare(samples[one], samples[other], of))
+        figures[other].update({figure: statistics.median(each[figure] for each in samples[other])
+                               for figure in samples[other][0]})
+    for tunnel in tunnels:
+        figures[tunnel.name].update(tunnel.memory())
+    return figures
 
 
 def measure(underlay: str, pairs: int, seconds: int) -> dict[str, dict[str, float]]:
     if BEFORE not in PROGRAMS:
         raise SystemExit("name a program to compare with in WEFT_BEFORE")
-    figures: dict[str, dict[str, float]] = {"weft": {}, BEFORE: {}}
     with Lab.from_text(TOPOLOGY, capture=False) as lab:
         set_underlay(lab, underlay)
-        tunnels = [Tunnel(name, number, lab) for number, name in enumerate(figures)]
-        for step in STEPS.values():
-            samples: dict[str, list[dict[str, float]]] = {name: [] for name in figures}
-            for number in range(max(pairs, PAIRS_LEAST)):
-                for tunnel in tunnels if number % 2 == 0 else reversed(tunnels):
-                    samples[tunnel.name].append(step(tunnel, seconds))
-            figures["weft"].update(compare(samples["weft"], samples[BEFORE]))
-            figures[BEFORE].update({
-                figure: statistics.median(one[figure] for one in samples[BEFORE])
-                for figure in samples[BEFORE][0]})
-        for tunnel in tunnels:
-            figures[tunnel.name].update(tunnel.memory())
-    return figures
+        return in_pairs([Tunnel(name, number, lab) for number, name in enumerate(("weft", BEFORE))],
+                        pairs, seconds)

@@ -30,6 +30,8 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
                 and what each of them writes
     access      a network's rules: one that changes among 1,000 of a node, and a packet of a flow
                 that goes on, without rules, with one, and with 1,000
+    rules       the data plane with 1,000 rules that it enforces itself beside one without, in pairs:
+                to a hundredth
     scrape      an agent's answer to Prometheus with 1,000 peers, beside one of one peer and a node
                 exporter's: time and bytes
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
@@ -64,6 +66,7 @@ import paths  # noqa: E402
 import plan  # noqa: E402
 import preflight  # noqa: E402
 import qos  # noqa: E402
+import rules  # noqa: E402
 import scrape  # noqa: E402
 import swarm  # noqa: E402
 from lab import unavailable  # noqa: E402
@@ -170,9 +173,17 @@ def part_scrape(_args) -> dict:
 
 
 def part_access(_args) -> dict:
-    said = json.loads(subprocess.run([BUILT / "bench-access", "1000", "1000", "20", "50000"],
-                                     capture_output=True, text=True, check=True).stdout)
+    """By the kernel's packet filter, and by the data plane itself."""
+    said: dict[str, float] = {}
+    for program, packets in (("bench-access", "50000"), ("bench-access-own", "2000000")):
+        said |= json.loads(subprocess.run([BUILT / program, "1000", "1000", "20", packets],
+                                          capture_output=True, text=True, check=True).stdout)
     return {"1,000 rules": {"weft": said}}
+
+
+def part_rules(args) -> dict:
+    return {underlay: rules.measure(underlay, args.rounds, args.seconds)
+            for underlay in args.underlay}
 
 
 PARTS = {"pair": part_pair, "before": part_before, "peers": part_peers,
@@ -181,7 +192,7 @@ PARTS = {"pair": part_pair, "before": part_before, "peers": part_peers,
          "hierarchical": part_hierarchical, "relay": part_relay,
          "ciphers": part_ciphers, "store": part_store, "scale": part_scale,
          "preflight": part_preflight, "page": part_page, "reconcile": part_reconcile,
-         "access": part_access,
+         "access": part_access, "rules": part_rules,
          "scrape": part_scrape, "neighbour": part_neighbour}
 # What there is to measure without a program to compare with.
 USUAL = [name for name in PARTS if name != "before" or BEFORE in PROGRAMS]
@@ -189,7 +200,7 @@ USUAL = [name for name in PARTS if name != "before" or BEFORE in PROGRAMS]
 REFERENCES = {"plan": "measured", "hierarchical": hierarchical.REFERENCE, "paths": paths.REFERENCE,
               "qos": qos.REFERENCE, "hub": "wireguard-go hub", "before": BEFORE,
               "preflight": preflight.REFERENCE, "page": page.REFERENCE,
-              "scrape": scrape.REFERENCE,
+              "scrape": scrape.REFERENCE, "rules": rules.REFERENCE,
               "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",
               "scale": "before" if os.environ.get("WEFT_BEFORE") else "weft",

@@ -1,4 +1,5 @@
-"""Rules say who may reach which ports of whom, and both ends enforce them.
+"""Rules say who may reach which ports of whom, and both ends enforce them: by the kernel's packet
+filter, or, where there is none, by the data plane itself.
 
       hub        203.0.113.10
        |
@@ -14,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Host, Lab, wait_for
+from lab import Lab, wait_for
 from lab.support.agents import Site
+from lab.support.enforcing import KINDS, Enforcing
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -41,11 +43,14 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=2) as s:
 
 
 class Network:
-    def __init__(self, lab: Lab, weft: Path) -> None:
+    def __init__(self, lab: Lab, weft: Path, enforcing: Enforcing) -> None:
         self.lab = lab
         self.weft = weft
-        self.site = Site(lab, weft, versions=(4,))
-        self.site.join(*NODES, words={"n2": ["--label", "role=gpu"]})
+        self.enforcing = enforcing
+        self.site = Site(lab, weft, versions=(4,), wrap=enforcing.wrap)
+        words = {name: list(enforcing.words) for name in NODES}
+        words["n2"] += ["--label", "role=gpu"]
+        self.site.join(*NODES, words=words)
         for name in NODES:
             lab.host(name).spawn(["/usr/bin/python3", "-c", SERVER], name="server").wait_line(
                 "it listens")
@@ -70,10 +75,10 @@ class Network:
                  f"{frm} {'to reach' if wanted else 'not to reach'} {to}:{port}")
 
 
-@pytest.fixture(scope="module")
-def module_net(weft: Path) -> Iterator[Network]:
+@pytest.fixture(scope="module", params=KINDS)
+def module_net(weft: Path, request: pytest.FixtureRequest) -> Iterator[Network]:
     with Lab.from_text(TOPOLOGY, capture=False) as lab:
-        yield Network(lab, weft)
+        yield Network(lab, weft, Enforcing(request.param))
 
 
 @pytest.fixture
@@ -83,14 +88,9 @@ def net(module_net: Network) -> Iterator[Network]:
     module_net.wait("n1", "n3", 2300, True)
 
 
-def table(host: Host) -> str:
-    return host.run(["nft", "list", "table", "inet", "weft_access_weft0"], check=False,
-                    quiet=True).out
-
-
 def test_without_rules_all_reach_all(net: Network) -> None:
     assert all(net.reaches(a, b, 2200) for a in NODES for b in NODES if a != b)
-    assert table(net.lab.host("n1")) == ""
+    assert not net.enforcing.is_on(net.lab.host("n1"))
     assert net.rule("test", "n1", "n2:22").out == "allowed: the network has no rules\n"
 
 
@@ -126,7 +126,7 @@ def test_who_reaches_which_port(net: Network) -> None:
 
 def test_a_rule_for_all_leaves_all_as_it_was(net: Network) -> None:
     net.rule("add", "all", "--from", "members", "--to", "members,hub", "--allow", "any", "--yes")
-    wait_for(lambda: "chain in_all" in table(net.lab.host("n1")), 10, "the rule to be there")
+    wait_for(lambda: net.enforcing.is_on(net.lab.host("n1")), 10, "the rule to be there")
     assert all(net.reaches(a, b, 2300) for a in NODES for b in NODES if a != b)
 
 
@@ -134,9 +134,16 @@ def test_each_end_refuses_by_itself(net: Network) -> None:
     """Who does not enforce the rules as a sender is refused by who gets it."""
     net.rule("add", "ssh", "--from", "members", "--to", "role=gpu", "--allow", "tcp/2200", "--yes")
     net.wait("n1", "n3", 2200, False)
-    net.lab.host("n1").run(["nft", "delete", "table", "inet", "weft_access_weft0"], quiet=True)
-    assert not net.reaches("n1", "n3", 2200)
-    assert f"{net.site.nodes['n1'].address()} . " in table(net.lab.host("n3"))
+    n1, n3 = net.lab.host("n1"), net.lab.host("n3")
+    source = net.site.nodes["n1"].address()
+
+    # Its agent may have put them again meanwhile.
+    def is_refused_there() -> bool:
+        net.enforcing.stop(n1)
+        assert not net.reaches("n1", "n3", 2200)
+        return net.enforcing.has_refused(n3, source)
+
+    wait_for(is_refused_there, 30, "n3 to refuse what n1 sends")
 
 
 def test_what_is_refused_is_counted_and_told(net: Network) -> None:
@@ -195,17 +202,19 @@ def test_the_hub_is_one_end_like_another(net: Network) -> None:
     wait_for(lambda: not reaches(2200), 10, "the hub's port to be shut")
     assert reaches(2300)
     assert net.site.nodes["n1"].can_ping(address)
-    wait_for(lambda: "inet weft_access_weft-default" in hub.run(["nft", "list", "tables"],
-                                                                quiet=True).out, 10,
-             "the hub's table")
+    wait_for(lambda: net.enforcing.is_on(hub, "weft-default"), 10, "the hub to enforce it")
+
     # Who does not enforce anything itself is refused by the hub.
-    net.lab.host("n1").run(["nft", "delete", "table", "inet", "weft_access_weft0"], quiet=True)
-    assert not reaches(2200) and reaches(2300)
+    def is_refused_there() -> bool:
+        net.enforcing.stop(net.lab.host("n1"))
+        assert not reaches(2200) and reaches(2300)
+        return net.enforcing.has_refused(hub, net.site.nodes["n1"].address(), "weft-default")
+
+    wait_for(is_refused_there, 30, "the hub to refuse what n1 sends")
     # Agents are heard all the while, and the rule is taken away by what the hub still serves.
     net.rule("rm", "store")
     wait_for(lambda: reaches(2200), 15, "the hub to be open again")
-    wait_for(lambda: "weft_access" not in hub.run(["nft", "list", "tables"], quiet=True).out, 10,
-             "the hub's table to be gone")
+    wait_for(lambda: not net.enforcing.is_on(hub, "weft-default"), 10, "the hub to refuse nothing")
 
 
 def test_an_isolated_network(net: Network) -> None:

@@ -46,6 +46,7 @@ class AgentNode:
         self.weft = weft
         self.agent: Daemon | None = None
         self.options: list[str] = []  # of its agent
+        self.wrap: list[object] = []  # what is put before its command
         self.joined_at = 0.0
         self.has_v6 = host.lab.topology.nodes[host.name].has_v6
 
@@ -57,7 +58,7 @@ class AgentNode:
     def start(self, allow: Iterable[str] = ()) -> None:
         trust = () if TRUST_SOON[0] in self.options else TRUST_SOON
         self.agent = self.host.spawn(
-            [self.weft, "agent", *trust, *self.options], name="agent", allow=allow)
+            [*self.wrap, self.weft, "agent", *trust, *self.options], name="agent", allow=allow)
         self.agent.wait_line("the hub answers", 20)
         self.joined_at = time.monotonic()
 
@@ -109,16 +110,18 @@ class AgentNode:
 class Site:
     """A hub that runs, and the machines that may join it.
 
-    The hub tells nodes its addresses of the families in `versions`.
+    The hub tells nodes its addresses of the families in `versions`. `wrap` is put before the commands
+    of the hub and of all agents.
     """
 
-    def __init__(self, lab: Lab, weft: Path, *words: str,
-                 versions: tuple[int, ...] = (4, 6)) -> None:
+    def __init__(self, lab: Lab, weft: Path, *words: str, versions: tuple[int, ...] = (4, 6),
+                 wrap: Iterable[object] = ()) -> None:
         self.lab = lab
         self.weft = weft
         self.hub = lab.host("hub")
         self.words = words
         self.versions = versions
+        self.wrap = list(wrap)
         self.nodes: dict[str, AgentNode] = {}
         self.start_hub()
 
@@ -130,7 +133,7 @@ class Site:
             except StopIteration:
                 continue
         self.daemon = self.hub.spawn(
-            [self.weft, "hub", "up", *publics, "--cidr4", CIDR4, *self.words], name="hub")
+            [*self.wrap, self.weft, "hub", "up", *publics, "--cidr4", CIDR4, *self.words], name="hub")
         wait_for(lambda: self.hub.run([self.weft, "nodes"], check=False, quiet=True).rc == 0, 20,
                  "the hub to answer")
 
@@ -149,6 +152,7 @@ class Site:
         def join(name: str) -> AgentNode:
             node = AgentNode(self.lab.host(name), self.weft)
             node.options = list(options)
+            node.wrap = self.wrap
             node.join(token, *(words or {}).get(name, []), allow=(allow or {}).get(name, []))
             return node
 

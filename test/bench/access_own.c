@@ -1,11 +1,11 @@
 /*
- * access_own.c - bench-access-own NODES RULES CHANGES PACKETS: what a network's rules cost a node whose
- * data plane enforces them itself.
+ * access_own.c - bench-access-own NODES RULES CHANGES PACKETS: what a network's rules cost a node
+ * whose data plane enforces them itself.
  *
- * All rules concern the node, as those of bench-access do. Prints as JSON, in milliseconds, the median
- * of CHANGES times that one rule changes, of which the formatting, and of a reading of what was counted,
- * at a device in a network namespace of its own; and in nanoseconds what the filter does for a packet:
- * of one connection, of one among 1,000 in turn, and of one that begins.
+ * All rules concern the node, as those of bench-access do. Prints as JSON, in milliseconds, the
+ * median of CHANGES times that one rule changes, of which the formatting, and of a reading of what
+ * was counted, at a device in a network namespace of its own; and in nanoseconds what the filter
+ * does for a packet: of one connection, of one among 1,000 in turn, and of one that begins.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -118,8 +118,8 @@ static struct access_filter *make_filter(const struct snapshot *s)
     return f;
 }
 
-/* Packets by turns of @n_flows connections, from as many ports of their sender; @begins: each is another
- * one. */
+/* Packets by turns of @n_flows connections, from as many ports of their sender; @begins: each is
+ * another one. */
 static double measure_packets(struct access_filter *f, unsigned n_flows, unsigned n, bool begins)
 {
     static uint8_t packets[FLOWS][INNER_PACKET_MAX];
@@ -167,8 +167,8 @@ int main(int argc, char **argv)
         parse_u64(&n_rules, argv[2], 1, 10000, "RULES", &e) < 0 ||
         parse_u64(&n_changes, argv[3], 1, 100, "CHANGES", &e) < 0 ||
         parse_u64(&n_packets, argv[4], 2, 100000000, "PACKETS", &e) < 0)
-        return (void)fprintf(stderr,
-                   "usage: bench-access-own NODES RULES CHANGES PACKETS: %s\n", e.text),
+        return (void)fprintf(
+                   stderr, "usage: bench-access-own NODES RULES CHANGES PACKETS: %s\n", e.text),
                2;
     if (unshare(CLONE_NEWNET) < 0)
         return (void)fprintf(stderr, "bench-access-own: needs root\n"), 1;

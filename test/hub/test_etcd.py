@@ -65,6 +65,8 @@ def test_nothing_is_lost(hub: Hub, lab: Lab, etcd: Etcd) -> None:
     secret = hub.secret(uses=5)
     assert hub.enrol(lab.host("a"), secret, name="gpu-1")[0] == 200
     assert hub.run("edge", "set", "hub", "gpu-1", "--path", "relay").rc == 0
+    assert hub.run("rule", "add", "ssh", "--from", "members", "--to", "hub", "--allow", "tcp/22",
+                   "--yes").rc == 0
     before = hub.nodes()
     assert any(name.endswith("/gpu-1") for name in etcd.names())
     assert not (hub.state / "hub.db").exists()
@@ -75,6 +77,7 @@ def test_nothing_is_lost(hub: Hub, lab: Lab, etcd: Etcd) -> None:
     after = hub.nodes()
     assert {n: node["spec"] for n, node in after.items()} == \
         {n: node["spec"] for n, node in before.items()}
+    assert "ssh  " in hub.run("rule", "ls").out
     assert hub.enrol(lab.host("b"), secret, name="gpu-2")[0] == 200
     assert "weft_damaged_records 0" in hub.metrics()
     assert len(etcd.sessions()) == 2

@@ -81,7 +81,7 @@ class Cluster:
         """Established is not served yet: behind the aggregation it takes a moment more."""
         until = time.monotonic() + limit_s
         kinds = ",".join(f"{kind}.weft.dev" for kind in ("networks", "nodes", "meshedges",
-                                                         "records"))
+                                                         "rules", "records"))
         while (answer := self.kubectl("get", kinds)).code != 0:
             assert time.monotonic() < until, answer.err
             time.sleep(0.2)

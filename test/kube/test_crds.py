@@ -14,6 +14,7 @@ SPECS = {
     "Network": ("default", {"cidr4": "10.77.0.0/16", "cidr6": "fd5a::/64"}),
     "Node": ("default.gpu-1", {"publicKey": KEY, "address4": "10.77.0.2", "address6": "fd5a::2"}),
     "MeshEdge": ("default.gpu-1--gpu-2", {"nodes": ["gpu-1", "gpu-2"]}),
+    "Rule": ("default.ssh", {"from": ["members"], "to": ["role=gpu"], "allow": ["tcp/22"]}),
 }
 
 
@@ -80,6 +81,9 @@ REFUSED = [
     ("MeshEdge", made("MeshEdge", path="scenic"), "path"),
     ("MeshEdge", made("MeshEdge", nodes=["gpu-1"]), "nodes"),
     ("MeshEdge", made("MeshEdge", nodes=["gpu-1", "G"]), "nodes"),
+    ("Rule", made("Rule", allow=[]), "allow"),
+    ("Rule", made("Rule", to=["members"] * 513), "to"),
+    ("Rule", named("Rule", "no-network"), "metadata.name"),
 ]
 
 

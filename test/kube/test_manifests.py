@@ -26,7 +26,7 @@ CAPABILITIES = {"hub": ["NET_ADMIN"], "agent": ["NET_ADMIN", "NET_BIND_SERVICE"]
 HOST_PATHS = {"hub": {"/dev/net/tun": False},
               "agent": {"/dev/net/tun": False, "/var/lib/weft": False, "/run/weft": False},
               "probe": {"/var/lib/weft": True}}
-KINDS = ("networks", "nodes", "meshedges")
+KINDS = ("networks", "nodes", "meshedges", "rules")
 HUB = {"weft.dev": {"records": {"get", "list", "watch", "create", "update", "delete"},
                     **{kind: {"list", "watch", "create", "patch", "delete"} for kind in KINDS},
                     **{f"{kind}/status": {"patch"} for kind in KINDS}},

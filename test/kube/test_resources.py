@@ -171,6 +171,27 @@ def test_wishes(live: Hub) -> None:
     until(lambda: live.accepted("nodes", "default.gpu-2")[0] == "True", "still refused")
 
 
+def test_rules(live: Hub) -> None:
+    """A rule that is applied is the hub's, what it says of a wrong one is told, and its own are shown."""
+    rule = {"apiVersion": "weft.dev/v1alpha1", "kind": "Rule", "metadata": {"name": "default.ssh"},
+            "spec": {"from": ["members"], "to": ["role=gpu"], "allow": ["tcp/22"]}}
+    live.must("apply", "-f", "-", stdin=rule)
+    until(lambda: live.holds('"tcp/22"', "Rule", "ssh"), "the hub has no such rule")
+    until(lambda: live.accepted("rules", "default.ssh")[0] == "True", "not accepted")
+    live.must("patch", "rules.weft.dev", "default.ssh", "--type=merge", "-p",
+              '{"spec": {"allow": ["ssh"]}}')
+    words = '"ssh" is none of any, icmp, tcp, udp'
+    until(lambda: words in live.accepted("rules", "default.ssh")[1], "no refusal")
+    assert live.holds('"tcp/22"', "Rule", "ssh")
+    live.run("rule", "add", "ping", "--from", "hub", "--to", "members", "--allow", "icmp")
+    until(lambda: live.get("rules", "default.ping").get("spec", {}).get("allow") == ["icmp"],
+          "what the hub has is not shown")
+    live.run("rule", "rm", "ping")
+    until(lambda: not live.get("rules", "default.ping"), "what the hub removed is still shown")
+    live.must("delete", "rules.weft.dev", "default.ssh")
+    until(lambda: not json.loads(live.run("rule", "ls", "--json"))["rules"], "the rule stays")
+
+
 def test_what_is_missing_may_come(oldest: Hub) -> None:
     """An edge of a node that is not there is kept, and is no edge of the hub."""
     oldest.must("apply", "-f", "-", stdin=edge("off", ("gpu-1", "gpu-7")))

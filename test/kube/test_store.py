@@ -170,10 +170,11 @@ VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletec
 # What the Role gives for each resource, and nothing else.
 ROLE = {
     "records.weft.dev": {"get", "list", "watch", "create", "update", "delete"},
-    **dict.fromkeys(("networks.weft.dev", "nodes.weft.dev", "meshedges.weft.dev"),
+    **dict.fromkeys(("networks.weft.dev", "nodes.weft.dev", "meshedges.weft.dev",
+                     "rules.weft.dev"),
                     {"list", "watch", "create", "patch", "delete"}),
     **dict.fromkeys(("networks.weft.dev/status", "nodes.weft.dev/status",
-                     "meshedges.weft.dev/status"), {"patch"}),
+                     "meshedges.weft.dev/status", "rules.weft.dev/status"), {"patch"}),
     "leases.coordination.k8s.io": {"create"},
     "leases.coordination.k8s.io/weft-hub": {"get", "update", "create"},
     "events": {"create"},

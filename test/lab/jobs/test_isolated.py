@@ -1,4 +1,5 @@
-"""Jobs that run with --isolate: nobody but their members reaches the ports at which they listen.
+"""Jobs that run with --isolate: nobody but their members reaches the ports at which they listen, by the
+kernel's packet filter and by the data plane itself.
 
       hub        203.0.113.10
        |
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 from lab import Daemon, Lab, wait_for
 from lab.support.agents import Site
+from lab.support.enforcing import KINDS, Enforcing
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -42,11 +44,12 @@ socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=float(sys.argv
 
 
 class Jobs:
-    def __init__(self, lab: Lab, weft: Path) -> None:
+    def __init__(self, lab: Lab, weft: Path, enforcing: Enforcing) -> None:
         self.lab = lab
         self.weft = weft
-        self.site = Site(lab, weft, versions=(4,))
-        self.site.join(*NODES)
+        self.enforcing = enforcing
+        self.site = Site(lab, weft, versions=(4,), wrap=enforcing.wrap)
+        self.site.join(*NODES, words={name: enforcing.words for name in NODES})
         self.at = {name: self.site.nodes[name].address() for name in NODES}
         self.started: list[Daemon] = []
 
@@ -75,18 +78,17 @@ class Jobs:
         said = self.site.hub.run([self.weft, "rule", "ls", "--json"], quiet=True).out
         return {r["metadata"]["name"]: r["spec"] for r in json.loads(said)["rules"]}
 
-    def tables(self) -> list[str]:
-        return [name for name in NODES if self.lab.host(name).run(
-            ["nft", "list", "table", "inet", "weft_access_weft0"], check=False, quiet=True).rc == 0]
+    def enforced_on(self) -> list[str]:
+        return [name for name in NODES if self.enforcing.is_on(self.lab.host(name))]
 
     def has_ended(self) -> bool:
-        return not self.rules() and not self.tables()
+        return not self.rules() and not self.enforced_on()
 
 
-@pytest.fixture(scope="module")
-def module_jobs(weft: Path) -> Iterator[Jobs]:
+@pytest.fixture(scope="module", params=KINDS)
+def module_jobs(weft: Path, request: pytest.FixtureRequest) -> Iterator[Jobs]:
     with Lab.from_text(TOPOLOGY, capture=False) as lab:
-        yield Jobs(lab, weft)
+        yield Jobs(lab, weft, Enforcing(request.param))
 
 
 @pytest.fixture
@@ -187,7 +189,7 @@ def test_where_all_else_is_refused(jobs: Jobs) -> None:
     site.hub.run([jobs.weft, "rule", "add", "ping", "--from", "members", "--to", "members",
                   "--allow", "icmp", "--yes"], quiet=True)
     try:
-        wait_for(lambda: len(jobs.tables()) == 3, 10, "the rule to be enforced")
+        wait_for(lambda: len(jobs.enforced_on()) == 3, 10, "the rule to be enforced")
         _, port = jobs.listen("n1", "a")
         jobs.listen("n2", "a")
         assert jobs.reaches("n2", "n1", port, 10)

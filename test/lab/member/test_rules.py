@@ -217,6 +217,64 @@ def test_the_hub_is_one_end_like_another(net: Network) -> None:
     wait_for(lambda: not net.enforcing.is_on(hub, "weft-default"), 10, "the hub to refuse nothing")
 
 
+# Says a line each tenth of a second, and hears nothing.
+TALKER = """
+import socketserver, time
+class Talk(socketserver.BaseRequestHandler):
+    def handle(self):
+        while True:
+            self.request.sendall(b"still here\\n")
+            time.sleep(0.1)
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+server = Server(("0.0.0.0", 2400), Talk)
+print("it listens", flush=True)
+server.serve_forever()
+"""
+LISTENER = """
+import socket, sys
+with socket.create_connection((sys.argv[1], 2400), timeout=5) as s:
+    s.settimeout(20)
+    for line in s.makefile():
+        print(line, end="", flush=True)
+"""
+
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 2400), timeout=2).close()"
+
+
+def test_what_has_begun_goes_on(net: Network) -> None:
+    """Also when its rule is removed, and by nothing but answers; what begins does not."""
+    net.lab.host("n2").spawn(["/usr/bin/python3", "-c", TALKER], name="talker").wait_line(
+        "it listens")
+    net.rule("add", "talk", "--from", "node:n1", "--to", "node:n2", "--allow", "tcp/2400", "--yes")
+    wait_for(lambda: net.enforcing.is_on(net.lab.host("n2")), 10, "n2 to enforce it")
+    address = net.site.nodes["n2"].address()
+    listener = net.lab.host("n1").spawn(["/usr/bin/python3", "-c", LISTENER, address],
+                                        name="listener")
+
+    def heard() -> int:
+        return sum("still here" in line for line in listener.lines())
+
+    def goes_on(why: str) -> None:
+        before = heard()
+        wait_for(lambda: heard() > before + 5, 20, f"the connection to go on {why}")
+
+    goes_on("at all")
+    if net.enforcing.is_own:
+        # The next process has heard of none, and there is traffic in one direction alone.
+        for name in ("n1", "n2"):
+            net.site.nodes[name].run("agent", "--renew-engine")
+            goes_on(f"with another process on {name}")
+            assert net.enforcing.is_on(net.lab.host(name))
+    net.rule("add", "other", "--from", "node:n1", "--to", "node:n2", "--allow", "tcp/2300")
+    net.rule("rm", "talk")
+    net.wait("n1", "n2", 2300, True)
+    wait_for(lambda: net.lab.host("n1").run(["/usr/bin/python3", "-c", CONNECT, address], check=False,
+                                            quiet=True).rc != 0, 20, "no other one to begin")
+    goes_on("without its rule")
+    listener.stop()
+
+
 def test_an_isolated_network(net: Network) -> None:
     network = json.loads(net.site.hub.run([net.weft, "get", "Network", "default"], quiet=True).out)
     network["spec"]["isolation"] = "strict"

@@ -8,11 +8,12 @@
 #include "backends/kubernetes/kube_client.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "mesh/object/rule.h"
 
 /* ---- resources ------------------------------------------------------------------------------- */
 
 const struct object_kind *const cluster_kinds[CLUSTER_KINDS] = {
-    &network_kind, &node_kind, &mesh_edge_kind};
+    &network_kind, &node_kind, &mesh_edge_kind, &rule_kind};
 
 /* The object's name in a resource's; NULL: the resource is of another network. */
 static const char *name_in(
@@ -243,14 +244,12 @@ static void add_report(
 
 static void keep_objects(struct snapshot *s, struct snapshot *to, const json_t *kept)
 {
-    const struct object_kind *const kinds[] = {&node_kind, &mesh_edge_kind};
-
-    for (size_t k = 0; k < 2; k++) {
-        const struct snapshot_list *had = snapshot_list(s, kinds[k]);
+    for (size_t k = 1; k < CLUSTER_KINDS; k++) {
+        const struct snapshot_list *had = snapshot_list(s, cluster_kinds[k]);
         const json_t *one;
         size_t i;
 
-        json_array_foreach(json_object_get(kept, kinds[k]->plural), i, one)
+        json_array_foreach(json_object_get(kept, cluster_kinds[k]->plural), i, one)
             for (size_t j = 0; j < had->n; j++) {
                 const char *name = json_string_value(one);
 

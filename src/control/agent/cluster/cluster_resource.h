@@ -1,11 +1,12 @@
 /*
  * cluster_resource.h - resources of a Kubernetes cluster as objects of the network. Pure.
  *
- * The hub keeps its Networks, Nodes and MeshEdges as resources in its namespace, called NETWORK,
- * NETWORK.NODE and NETWORK.A--B. What people write there is a wish until the hub has taken it; so a
- * resource counts only when the hub says of this very spec that it is its own: by the annotation
- * "weft.dev/accepted", or by the condition "Accepted" of this generation. While somebody's edit
- * waits for the hub, or when the hub has refused it, what was known of the object stays.
+ * The hub keeps its Networks, Nodes, MeshEdges and Rules as resources in its namespace, called
+ * NETWORK, NETWORK.NODE, NETWORK.A--B and NETWORK.RULE. What people write there is a wish until the
+ * hub has taken it; so a resource counts only when the hub says of this very spec that it is its
+ * own: by the annotation "weft.dev/accepted", or by the condition "Accepted" of this generation.
+ * While somebody's edit waits for the hub, or when the hub has refused it, what was known of the
+ * object stays.
  */
 #pragma once
 
@@ -19,11 +20,12 @@
 /* ---- resources ------------------------------------------------------------------------------- */
 
 /** Kinds that an agent takes from the cluster. */
-#define CLUSTER_KINDS 3
+#define CLUSTER_KINDS 4
 
 /** Longest resourceVersion. */
 #define CLUSTER_VERSION_MAX 40
 
+/** The first one is the Network. */
 extern const struct object_kind *const cluster_kinds[CLUSTER_KINDS];
 
 /** Whose view it is. */

@@ -231,10 +231,13 @@ static int take_listing(struct cluster_watch *cw, struct listing *l, struct err 
     if (!cw->network)
         return err_set(e, -ENOENT, "the namespace \"%s\" has no Network \"%s\" of a hub's",
             cw->client.config.namespace, cw->self.network);
-    json = json_pack("{s:i, s:s, s:O, s:O, s:O}", "revision", 0, "self", cw->self.node, "network",
-        cw->network, "nodes", l->lists[1], "edges", l->lists[2]);
-    if (!json)
-        return err_set(e, -ENOMEM, "no memory for a list");
+    json =
+        json_pack("{s:i, s:s, s:O}", "revision", 0, "self", cw->self.node, "network", cw->network);
+    for (size_t i = 1; i < CLUSTER_KINDS; i++)
+        if (json_object_set(json, cluster_kinds[i]->list, l->lists[i]) != 0) {
+            json_decref(json);
+            return err_set(e, -ENOMEM, "no memory for a list");
+        }
     r = snapshot_decode(&ev.snapshot, json, &ev.skips, e);
     json_decref(json);
     if (r != 0)

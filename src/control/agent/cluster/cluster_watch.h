@@ -1,12 +1,12 @@
 /*
  * cluster_watch.h - the network as a Kubernetes cluster's API tells it, list and watch.
  *
- * Theory of operation. A thread of its own lists the Networks, Nodes and MeshEdges of the namespace
- * and hands on what is of this node's network as one snapshot. Then it watches the three kinds,
- * each from the version of its list, and hands on each change. Bookmarks keep the versions young. A
- * watch that ends is opened again where it was; one whose version is too old (410) has everything
- * listed again. While the API does not answer, the thread tries again, later and later, and tells
- * that once; nothing is taken away from anybody then.
+ * Theory of operation. A thread of its own lists the Networks, Nodes, MeshEdges and Rules of the
+ * namespace and hands on what is of this node's network as one snapshot. Then it watches these
+ * kinds, each from the version of its list, and hands on each change. Bookmarks keep the versions
+ * young. A watch that ends is opened again where it was; one whose version is too old (410) has
+ * everything listed again. While the API does not answer, the thread tries again, later and later,
+ * and tells that once; nothing is taken away from anybody then.
  *
  * The loop is told by callbacks. What they are given is theirs.
  *

@@ -25,13 +25,14 @@
 
 #include "backends/kubernetes/kube_client.h"
 #include "base/err.h"
+#include "mesh/object/rule.h"
 #include "mesh/snapshot/watch_event.h"
 #include "os/clock.h"
 #include "test/support/sample_mesh.h"
 
-enum kind { NETWORKS, NODES, EDGES, KINDS };
+enum kind { NETWORKS, NODES, EDGES, RULES, KINDS };
 
-static const char *const plurals[KINDS] = {"/networks?", "/nodes?", "/meshedges?"};
+static const char *const plurals[KINDS] = {"/networks?", "/nodes?", "/meshedges?", "/rules?"};
 
 /* ---- the API server -------------------------------------------------------------------------- */
 
@@ -171,6 +172,7 @@ static void set_lists(void)
     set_list(
         NODES, list_of(json_pack("[o, o]", node_resource(1, true), node_resource(2, true)), ""));
     set_list(EDGES, list_of(json_array(), ""));
+    set_list(RULES, list_of(json_array(), ""));
     snapshot_deinit(&s);
 }
 
@@ -346,7 +348,7 @@ static void begin_well(void)
     begin();
     wait_for(&w.n_changes, 1);
     assert_true(w.is_heard);
-    wait_for(&api.n_watches, 3);
+    wait_for(&api.n_watches, KINDS);
 }
 
 /* ---- the tests ------------------------------------------------------------------------------- */
@@ -360,7 +362,7 @@ static void test_what_there_is_comes_as_one_snapshot(void **state)
     assert_int_equal(w.snapshot.nodes.n, 2);
     assert_int_equal(w.snapshot.revision, 50);
     assert_string_equal(w.kept, "{}");
-    assert_int_equal(get(&api.n_lists), 3);
+    assert_int_equal(get(&api.n_lists), KINDS);
     assert_string_equal(api.listed[EDGES],
         "GET /apis/weft.dev/v1alpha1/namespaces/weft/meshedges?limit=500 HTTP/1.1");
     /* Each watch goes on where its list ended. */
@@ -368,6 +370,26 @@ static void test_what_there_is_comes_as_one_snapshot(void **state)
         assert_non_null(
             strstr(api.asked[i], "?watch=true&allowWatchBookmarks=true&resourceVersion=77 "));
     assert_memory_equal(api.asked[NODES], "GET /apis/weft.dev/v1alpha1/namespaces/weft/nodes?", 50);
+}
+
+/* Without them the node would let in whoever comes. */
+static void test_rules(void **state)
+{
+    struct object o = OBJECT_NULL;
+    json_t *json = json_pack("{s:s, s:{s:s, s:s}, s:{s:[s], s:[s], s:[s]}}", "kind", "Rule",
+        "metadata", "name", "ssh", "network", "default", "spec", "from", "members", "to", "members",
+        "allow", "tcp/22");
+
+    assert_int_equal(object_decode(&o, json, OBJECT_STRICT, NULL), 0);
+    json_decref(json);
+    set_list(RULES, list_of(json_pack("[o, o]", resource(&o, true), resource(&o, false)), ""));
+    begin_well();
+    assert_int_equal(snapshot_list(&w.snapshot, &rule_kind)->n, 1);
+    assert_string_equal(w.kept, "{\"rules\":[\"ssh\"]}");
+    say(RULES, json_pack("{s:s, s:o}", "type", "DELETED", "object", resource(&o, true)));
+    wait_for(&w.n_deletes, 1);
+    assert_string_equal(w.last, "ssh");
+    object_deinit(&o);
 }
 
 /* What the hub has not accepted does not count; an object that was there before stays. */
@@ -391,7 +413,7 @@ static void test_a_list_of_two_pages(void **state)
     api.second_page = second;
     begin_well();
     assert_int_equal(w.snapshot.nodes.n, 3);
-    assert_int_equal(get(&api.n_lists), 4);
+    assert_int_equal(get(&api.n_lists), KINDS + 1);
     assert_string_equal(api.listed[NODES], "GET /apis/weft.dev/v1alpha1/namespaces/weft/nodes?"
                                            "limit=500&continue=abcXYZ-_.=9 HTTP/1.1");
     w.cw = cluster_watch_free(w.cw);
@@ -487,10 +509,10 @@ static void test_a_watch_that_ends(void **state)
     say(NODES, json_pack("{s:s, s:{s:{s:s}}}", "type", "BOOKMARK", "object", "metadata",
                    "resourceVersion", "123"));
     say(NODES, NULL);
-    wait_for(&api.n_watches, 4);
+    wait_for(&api.n_watches, KINDS + 1);
     assert_non_null(strstr(api.asked[NODES], "resourceVersion=123 "));
     assert_non_null(strstr(api.asked[EDGES], "resourceVersion=77 "));
-    assert_int_equal(get(&api.n_lists), 3);
+    assert_int_equal(get(&api.n_lists), KINDS);
     assert_int_equal(w.n_changes, 1);
     say(NODES, json_pack("{s:s, s:o}", "type", "ADDED", "object", node_resource(3, true)));
     wait_for(&w.n_puts, 1);
@@ -506,7 +528,7 @@ static void test_a_version_that_is_too_old(void **state)
                    "too old"));
     wait_for(&w.n_snapshots, 2);
     assert_int_equal(w.snapshot.nodes.n, 3);
-    wait_for(&api.n_watches, 6);
+    wait_for(&api.n_watches, 2 * KINDS);
     assert_true(w.is_heard);
 }
 
@@ -597,7 +619,7 @@ static void test_lines_after_the_last_one(void **state)
     (void)snprintf(lines, sizeof(lines), "{\"type\":\"ADDED\"}\n%s\n", text);
     say_text(NODES, lines);
     wait_for(&w.n_snapshots, 2);
-    wait_for(&api.n_watches, 6);
+    wait_for(&api.n_watches, 2 * KINDS);
     (void)snprintf(
         lines, sizeof(lines), "{\"type\":\"ERROR\",\"object\":{\"code\":500}}\n%s\n", text);
     say_text(NODES, lines);
@@ -611,7 +633,7 @@ static void test_lines_after_the_last_one(void **state)
 static void test_an_end_before_the_first_word(void **state)
 {
     begin();
-    while (get(&api.n_watches) < 3)
+    while (get(&api.n_watches) < KINDS)
         (void)sched_yield();
     w.cw = cluster_watch_free(w.cw);
     (void)uv_run(&w.loop, UV_RUN_NOWAIT);
@@ -647,6 +669,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_what_there_is_comes_as_one_snapshot),
+        TEST(test_rules),
         TEST(test_what_is_not_accepted_is_kept),
         TEST(test_a_list_of_two_pages),
         TEST(test_a_page_that_cannot_be_continued),

@@ -545,7 +545,7 @@ static void test_whose_report_counts(void **state)
     }
 }
 
-/* Both kinds, and only those that there were. */
+/* All kinds, and only those that there were. */
 static void test_what_is_kept_of_before(void **state)
 {
     struct snapshot s = sample_snapshot(5, 2);

@@ -1,8 +1,8 @@
 """The data plane with 1,000 rules that it enforces itself beside the same without any, in pairs.
 
-As before.py compares two programs. All rules are about both ends: 999 of ports that nobody uses, and
-one of iperf3's. The other tunnel has no rule. The measure of a packet's cost is the processor time of
-both ends together.
+As before.py compares two programs. All rules are about both ends: 999 of ports that nobody uses,
+and one of iperf3's. The other tunnel has no rule. The measure of a packet's cost is the processor
+time of both ends together.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
                 and what each of them writes
     access      a network's rules: one that changes among 1,000 of a node, and a packet of a flow
                 that goes on, without rules, with one, and with 1,000
-    rules       the data plane with 1,000 rules that it enforces itself beside one without, in pairs:
-                to a hundredth
+    rules       the data plane with 1,000 rules that it enforces itself beside one without, in
+                pairs: to a hundredth
     scrape      an agent's answer to Prometheus with 1,000 peers, beside one of one peer and a node
                 exporter's: time and bytes
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten

@@ -16,8 +16,9 @@ NOT_PROVOKED = {
     "WEFT-CLOCK-002": "only the kernel's WireGuard has it, on a machine whose clock may be set",
     "WEFT-CPU-001": "it would take all cores from what runs beside the lab",
     "WEFT-NIC-003": "the kernel has one limit of the backlog for all machines of a lab",
-    "WEFT-RULE-001": "a machine of the lab whose kernel has no nf_tables cannot be had",
-    "WEFT-RULE-002": "the same, of a hub; hub-store-lag has its unit test",
+    "WEFT-RULE-001": "a kernel of the lab with WireGuard and without nf_tables cannot be had",
+    "WEFT-RULE-002": "a hub enforces rules itself where its kernel does not; hub-store-lag has its "
+                     "unit test",
 }
 
 

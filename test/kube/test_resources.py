@@ -172,7 +172,7 @@ def test_wishes(live: Hub) -> None:
 
 
 def test_rules(live: Hub) -> None:
-    """A rule that is applied is the hub's, what it says of a wrong one is told, and its own are shown."""
+    """A rule that is applied is the hub's, a wrong one is refused in words, its own are shown."""
     rule = {"apiVersion": "weft.dev/v1alpha1", "kind": "Rule", "metadata": {"name": "default.ssh"},
             "spec": {"from": ["members"], "to": ["role=gpu"], "allow": ["tcp/22"]}}
     live.must("apply", "-f", "-", stdin=rule)

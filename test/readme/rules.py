@@ -54,6 +54,8 @@ ELSEWHERE = [Elsewhere(re.compile(pattern), path, proof) for pattern, path, proo
     (r"systemctl enable --now weft-hub", "test/units/test_hub_unit.py", r'"enable", "--now", HUB'),
     (r"weft join --no-hosts", "test/lab/member/test_join.py", r'"--no-hosts"'),
     (r"weft join --endpoint ADDRESS\[:PORT\]", "test/lab/relay/test_relays.py", r'"--endpoint"'),
+    (r"weft run --isolate --nnodes 4 -- torchrun --nproc_per_node 8 train\.py",
+     "test/lab/jobs/test_isolated.py", r'"torchrun", "--rdzv_conf"'),
     (r"\* \* \* \* \* root .*wg syncconf.*", "test/lab/support/stock_recipe.py", r"\bCRON\b"),
 ]]
 

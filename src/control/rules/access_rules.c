@@ -155,9 +155,9 @@ static void put_own(struct access_rules *ar, struct engine *engine, const struct
         return;
     r = engine_set_access(engine, own->lines, own->tag, &e);
     own->is_in = r == 0;
-    if (r == 0 && !own->is_told)
+    if (r == 0 && !own->is_logged)
         log_info("the data plane itself enforces the network's rules, since %s", err_text(why));
-    own->is_told = own->is_told || r == 0;
+    own->is_logged = own->is_logged || r == 0;
     if (r == 0)
         ar->fault = (struct err)ERR_NULL;
     else

@@ -38,7 +38,7 @@ struct access_own {
     char *lines;  /* owns; what it is to go by; NULL: the packet filter enforces them, or nobody */
     uint64_t tag; /* what they are called there */
     bool is_in;   /* it goes by them, as far as is known */
-    bool is_told; /* the log has it */
+    bool is_logged; /* the log has it */
 };
 
 struct access_rules {

@@ -73,10 +73,11 @@ static struct snapshot make_network(unsigned self)
         o.node.labels = calloc(1, sizeof(*o.node.labels));
         assert_non_null(o.node.labels);
         o.node.n_labels = 1;
-        (void)strcpy(o.node.labels[0].key, "role");
-        (void)strcpy(o.node.labels[0].value, i % 3 == 0 ? "a" : "b");
+        (void)snprintf(o.node.labels[0].key, sizeof(o.node.labels[0].key), "role");
+        (void)snprintf(
+            o.node.labels[0].value, sizeof(o.node.labels[0].value), "%s", i % 3 == 0 ? "a" : "b");
         if (i % 4 == 0)
-            (void)strcpy(o.node.island, "east");
+            (void)snprintf(o.node.island, sizeof(o.node.island), "east");
         if (i == SELF) {
             o.node.routes = calloc(1, sizeof(*o.node.routes));
             assert_int_equal(subnets_parse(o.node.routes, "10.9.0.0/24,fd09::/64", NULL), 0);
@@ -386,7 +387,7 @@ static int tell(struct engine *engine, struct engine_access *ret, struct err *e)
 
     *ret = (struct engine_access){.is_on = k->lines != NULL, .tag = k->tag, .n_rules = 1};
     ret->rules = calloc(1, sizeof(*ret->rules));
-    (void)strcpy(ret->rules[0].name, "a");
+    ret->rules[0].name[0] = 'a';
     ret->rules[0].passed = k->passed;
     return 0;
 }

@@ -227,7 +227,7 @@ bool access_filter_pass(struct access_filter *f, unsigned part, enum access_way 
     access_packet_read(&packet, p, len, ip, way);
     if (packet.kind == ACCESS_PACKET_BROKEN)
         return refuse(f, own, &packet, now_s);
-    if (packet.kind == ACCESS_PACKET_LATER)
+    if (packet.kind == ACCESS_PACKET_FOLLOWING)
         return has_first(f, &packet, now_s) || refuse(f, own, &packet, now_s);
     passes = packet.is_connected && !packet.begins &&
              access_flows_take(&f->flows, &packet, f->generation, now_s, &own->hint);

@@ -9,8 +9,8 @@
 
 _Static_assert(sizeof(struct access_flow) == 64, "one cache line");
 
-#define WAYS_N    8 /* entries of a bucket */
-#define BUCKETS_N (ACCESS_FLOWS_MAX / WAYS_N)
+#define ENTRIES_N 8 /* entries of a bucket */
+#define BUCKETS_N (ACCESS_FLOWS_MAX / ENTRIES_N)
 #define LOCKS_N   64
 
 /* Bits of a state: packets have gone that way; the end was said there. */
@@ -109,7 +109,7 @@ static bool is_over(const struct access_flow *e, uint32_t state, uint32_t now_s)
 static struct access_flow *find(
     struct access_flow *bucket, const uint64_t *words, uint32_t *ret_state)
 {
-    for (unsigned i = 0; i < WAYS_N; i++) {
+    for (unsigned i = 0; i < ENTRIES_N; i++) {
         *ret_state = look(&bucket[i], words);
         if (*ret_state != 0)
             return &bucket[i];
@@ -147,13 +147,13 @@ static uint64_t spare(const struct access_flow *e, uint32_t now_s)
 }
 
 /* The entry that gives way to another one. */
-static struct access_flow *make_room(
+static struct access_flow *choose_victim(
     struct access_flows *f, struct access_flow *bucket, uint32_t now_s)
 {
     struct access_flow *best = bucket;
     uint64_t most = 0;
 
-    for (unsigned i = 0; i < WAYS_N; i++) {
+    for (unsigned i = 0; i < ENTRIES_N; i++) {
         uint64_t s = spare(&bucket[i], now_s);
 
         if (atomic_load_explicit(&bucket[i].state, memory_order_relaxed) == 0)
@@ -216,7 +216,7 @@ bool access_flows_take(struct access_flows *f, const struct access_packet *p, ui
     words_of(&p->key, words);
     state = e ? look(e, words) : 0;
     if (state == 0)
-        e = find(&f->items[bucket_of(f, &p->key) * WAYS_N], words, &state);
+        e = find(&f->items[bucket_of(f, &p->key) * ENTRIES_N], words, &state);
     if (!e || is_over(e, state, now_s))
         return false;
     *hint = e;
@@ -224,7 +224,7 @@ bool access_flows_take(struct access_flows *f, const struct access_packet *p, ui
         atomic_load_explicit(&e->generation, memory_order_relaxed) != generation)
         return false;
     if ((bits & ~state) != 0)
-        learn(f, (size_t)(e - f->items) / WAYS_N, e, words, bits);
+        learn(f, (size_t)(e - f->items) / ENTRIES_N, e, words, bits);
     if (atomic_load_explicit(&e->seen, memory_order_relaxed) != now_s)
         atomic_store_explicit(&e->seen, now_s, memory_order_relaxed);
     return true;
@@ -237,7 +237,7 @@ bool access_flows_has(struct access_flows *f, const struct access_key *key, uint
     uint32_t state;
 
     words_of(key, words);
-    e = find(&f->items[bucket_of(f, key) * WAYS_N], words, &state);
+    e = find(&f->items[bucket_of(f, key) * ENTRIES_N], words, &state);
     return e && !is_over(e, state, now_s);
 }
 
@@ -246,7 +246,7 @@ void access_flows_begin(struct access_flows *f, const struct access_packet *p, b
 {
     uint32_t state = bits_of(p) | protocol_of(p) | (is_under_way ? HAS_GONE_BOTH : 0);
     size_t at = bucket_of(f, &p->key);
-    struct access_flow *bucket = &f->items[at * WAYS_N];
+    struct access_flow *bucket = &f->items[at * ENTRIES_N];
     uint64_t words[ACCESS_FLOW_KEY_WORDS];
     struct access_flow *e;
     uint32_t before;
@@ -255,7 +255,7 @@ void access_flows_begin(struct access_flows *f, const struct access_packet *p, b
     (void)pthread_mutex_lock(&f->locks[at % LOCKS_N]);
     e = find(bucket, words, &before);
     if (!e)
-        e = make_room(f, bucket, now_s);
+        e = choose_victim(f, bucket, now_s);
     write_entry(e, words, state, generation, now_s);
     (void)pthread_mutex_unlock(&f->locks[at % LOCKS_N]);
 }

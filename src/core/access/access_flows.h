@@ -65,8 +65,8 @@ void access_flows_deinit(struct access_flows *f);
 /**
  * access_flows_take() - does the packet belong to a connection that is under way?
  * @p:		is_connected, and does not begin one
- * @hint:	where the caller's last one was, for the next; *@hint NULL: not known. Of the
- *caller's thread alone
+ * @hint:	where the caller's last one was, for the next; *@hint NULL: not known. Of
+ *		the caller's thread alone
  *
  * Return: false, too, when its rules have to be asked again: see above.
  */

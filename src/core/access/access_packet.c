@@ -223,7 +223,7 @@ void access_packet_read(struct access_packet *ret, const uint8_t *p, size_t len,
     if (in.fragment_off != 0) {
         /* Its bytes would come in the place of the first one's header. */
         if (in.fragment_off >= header)
-            ret->kind = ACCESS_PACKET_LATER;
+            ret->kind = ACCESS_PACKET_FOLLOWING;
         return;
     }
     if (len < in.off + header)

@@ -45,8 +45,8 @@ struct access_key {
 
 enum access_packet_kind {
     ACCESS_PACKET_WHOLE,
-    ACCESS_PACKET_FIRST, /* fragment of a datagram */
-    ACCESS_PACKET_LATER, /* fragment: without ports */
+    ACCESS_PACKET_FIRST,     /* fragment of a datagram */
+    ACCESS_PACKET_FOLLOWING, /* fragment: without ports */
     ACCESS_PACKET_BROKEN,
 };
 

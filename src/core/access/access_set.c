@@ -1,9 +1,11 @@
 /* access_set.c - see access_set.h: what the lines become, and what is asked of that. */
-#include "access/access_set_internal.h"
+#include "access/access_set.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "access/access_set_internal.h"
 
 #include "base/err.h"
 

@@ -17,9 +17,11 @@
 #include "base/err.h"
 #include "test/support/inner_packet.h"
 
-#define SEC    NSEC_PER_SEC
-#define BEGIN  (1000 * SEC)
-#define LATER  (BEGIN + 2 * ACCESS_TAKE_UP_S * SEC) /* connections of before are not taken up */
+#define SEC   NSEC_PER_SEC
+#define BEGIN (1000 * SEC)
+#define MUCH_LATER                                                                                 \
+    (BEGIN + 2 * ACCESS_TAKE_UP_S * SEC) /* connections of before are not taken up                 \
+                                          */
 #define SSH    22
 #define WEB    80
 #define CHOSEN 40000
@@ -71,7 +73,7 @@ static int setup(void **state)
 {
     static struct fixture x;
 
-    x = (struct fixture){.now = LATER};
+    x = (struct fixture){.now = MUCH_LATER};
     assert_int_equal(access_filter_new(&x.f, 2, 9, BEGIN), 0);
     *state = &x;
     return 0;
@@ -314,7 +316,7 @@ static void test_what_was_there_before(void **state)
     assert_false(tcp(x, ACCESS_IN, 3, WEB, CHOSEN, INNER_SYN));
     assert_false(tcp(x, ACCESS_IN, 3, WEB + 1, CHOSEN, INNER_ACK));
     assert_false(udp(x, ACCESS_IN, 3, 53, CHOSEN));
-    x->now = LATER;
+    x->now = MUCH_LATER;
     assert_true(tcp(x, ACCESS_OUT, 3, SSH, CHOSEN, INNER_ACK));
     assert_true(tcp(x, ACCESS_IN, 3, CHOSEN, SSH, INNER_ACK));
     assert_true(tcp(x, ACCESS_IN, 3, WEB, CHOSEN, INNER_ACK));

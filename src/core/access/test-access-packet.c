@@ -176,22 +176,22 @@ static void test_fragments(void **state)
         assert_int_equal(p.fragment_id, 77);
         of.offset = 1280;
         p = take(&of, ACCESS_IN);
-        assert_int_equal(p.kind, ACCESS_PACKET_LATER);
+        assert_int_equal(p.kind, ACCESS_PACKET_FOLLOWING);
         assert_int_equal(p.fragment_id, 77);
         assert_int_equal(p.key.local_port, 0);
         assert_false(p.is_connected);
         of.has_more = false;
-        assert_int_equal(take(&of, ACCESS_IN).kind, ACCESS_PACKET_LATER);
+        assert_int_equal(take(&of, ACCESS_IN).kind, ACCESS_PACKET_FOLLOWING);
         /* One that would write over the header of TCP. */
         of.offset = 8;
         assert_int_equal(take(&of, ACCESS_IN).kind, ACCESS_PACKET_BROKEN);
         of.offset = 16;
         assert_int_equal(take(&of, ACCESS_IN).kind, ACCESS_PACKET_BROKEN);
         of.offset = 24;
-        assert_int_equal(take(&of, ACCESS_IN).kind, ACCESS_PACKET_LATER);
+        assert_int_equal(take(&of, ACCESS_IN).kind, ACCESS_PACKET_FOLLOWING);
         of.protocol = 17;
         of.offset = 8;
-        assert_int_equal(take(&of, ACCESS_IN).kind, ACCESS_PACKET_LATER);
+        assert_int_equal(take(&of, ACCESS_IN).kind, ACCESS_PACKET_FOLLOWING);
         /* The first one with a part of the header. */
         of = (struct inner_packet){.src = of.src,
             .dst = of.dst,

@@ -213,10 +213,12 @@
         "Use the userspace engine, or a kernel that has what the sentence names.", \
         "Give a node a rate, and an engine of an older version, which keeps none.") \
     X(RULES_UNENFORCED, "WEFT-RULE-001", NODE, CRITICAL, "rules are not enforced here", \
-        "The network has rules, and this machine's packet filter does not take them: who may not " \
-        "reach it does, unless the sender's own machine refuses.", \
-        "Have a kernel with nf_tables; the sentence holds the filter's own words.", \
-        "Start an agent where nf_tables is missing, in a network that has a rule.") \
+        "The network has rules, and neither this machine's packet filter nor the engine enforces " \
+        "them: who may not reach it does, unless the sender's own machine refuses.", \
+        "Have a kernel with nf_tables, or the userspace engine of this version (weft join " \
+        "--engine userspace, weft agent --renew-engine); the sentence holds both words.", \
+        "Start an agent with the kernel's WireGuard where nf_tables is missing, in a network " \
+        "that has a rule.") \
     X(OFFLOAD_OFF, "WEFT-OFFLOAD-001", NODE, NOTE, "an offload is off", \
         "Packets are moved one by one that could be moved together, so this node is slower " \
         "than it could be.", \

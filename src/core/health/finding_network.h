@@ -103,10 +103,10 @@
         "Start another hub on the network's store.") \
     /* A hub */ \
     X(HUB_RULES_UNENFORCED, "WEFT-RULE-002", HUB, CRITICAL, "rules are not enforced on the hub", \
-        "The network has rules, and the packet filter of the hub's machine does not take them: " \
-        "members reach all of its ports, unless their own machines refuse.", \
-        "Have a kernel with nf_tables; the sentence holds the filter's own words.", \
-        "Start a hub where nf_tables is missing, in a network that has a rule.") \
+        "The network has rules, and neither the packet filter of the hub's machine nor the hub " \
+        "itself enforces them: members reach all of its ports, unless their own machines refuse.", \
+        "Have a kernel with nf_tables; the sentence holds the words of both.", \
+        "Use up the memory of a hub where nf_tables is missing, and change a rule.") \
     X(HUB_STORE_REFUSES, "WEFT-HUB-001", HUB, CRITICAL, "store takes no writes", \
         "What is to be changed is refused until the store takes writes again; packets go on.", \
         "Make room on the hub's disk, or look at the store.", \

@@ -30,7 +30,7 @@ void device_access_end(struct device *d);
 /**
  * device_access_tell() - what was let in and refused
  * @out:	appended to: lines "access_tag=N", "access_rules=N", "access_passed=RULE,N",
- *		"access_kind=FROM,TO,PROTOCOL,PORT,N" of packets of a kind, and "access_refused=N"
- *of all; none without rules
+ *		"access_kind=FROM,TO,PROTOCOL,PORT,N" of a kind of packet, and
+ *		"access_refused=N" of all; none without rules
  */
 void device_access_tell(struct device *d, struct str *out);

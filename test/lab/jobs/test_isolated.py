@@ -1,5 +1,5 @@
-"""Jobs that run with --isolate: nobody but their members reaches the ports at which they listen, by the
-kernel's packet filter and by the data plane itself.
+"""Jobs that run with --isolate: nobody but their members reaches the ports at which they listen, by
+the kernel's packet filter and by the data plane itself.
 
       hub        203.0.113.10
        |

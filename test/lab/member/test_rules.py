@@ -269,8 +269,9 @@ def test_what_has_begun_goes_on(net: Network) -> None:
     net.rule("add", "other", "--from", "node:n1", "--to", "node:n2", "--allow", "tcp/2300")
     net.rule("rm", "talk")
     net.wait("n1", "n2", 2300, True)
-    wait_for(lambda: net.lab.host("n1").run(["/usr/bin/python3", "-c", CONNECT, address], check=False,
-                                            quiet=True).rc != 0, 20, "no other one to begin")
+    wait_for(lambda: net.lab.host("n1").run(["/usr/bin/python3", "-c", CONNECT, address],
+                                            check=False, quiet=True).rc != 0, 20,
+             "no other one to begin")
     goes_on("without its rule")
     listener.stop()
 

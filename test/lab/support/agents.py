@@ -110,8 +110,8 @@ class AgentNode:
 class Site:
     """A hub that runs, and the machines that may join it.
 
-    The hub tells nodes its addresses of the families in `versions`. `wrap` is put before the commands
-    of the hub and of all agents.
+    The hub tells nodes its addresses of the families in `versions`. `wrap` is put before the
+    commands of the hub and of all agents.
     """
 
     def __init__(self, lab: Lab, weft: Path, *words: str, versions: tuple[int, ...] = (4, 6),
@@ -133,7 +133,8 @@ class Site:
             except StopIteration:
                 continue
         self.daemon = self.hub.spawn(
-            [*self.wrap, self.weft, "hub", "up", *publics, "--cidr4", CIDR4, *self.words], name="hub")
+            [*self.wrap, self.weft, "hub", "up", *publics, "--cidr4", CIDR4, *self.words],
+            name="hub")
         wait_for(lambda: self.hub.run([self.weft, "nodes"], check=False, quiet=True).rc == 0, 20,
                  "the hub to answer")
 

@@ -1,7 +1,7 @@
 """Who enforces a network's rules on a host: the kernel's packet filter, or the data plane itself.
 
-The same is expected of both. Where the data plane does it, the kernel's filter is hidden from all of
-Weft's programs (programs/without_nftables.py), as in a container that has none.
+The same is expected of both. Where the data plane does it, the kernel's filter is hidden from all
+of Weft's programs (programs/without_nftables.py), as in a container that has none.
 """
 
 from __future__ import annotations

@@ -615,6 +615,9 @@ json_t *resource_status(const struct model *m, const struct object_kind *kind, c
         return json_pack("{s:I}", "nodes", (json_int_t)net->nodes.n);
     if (kind == &mesh_edge_kind)
         return edge_pair_find(&pair, net, name) ? edge_status(&pair) : NULL;
+    /* Others have none but whether their specs are taken. */
+    if (kind != &node_kind)
+        return model_find_object(net, kind, name) ? json_object() : NULL;
     node = model_find_node(net, name);
     status = node ? reports_of_node(node) : NULL;
     /* It is never the same, and would be written again and again. */

@@ -98,13 +98,28 @@ static void forget_sent(struct resources *s)
     s->cursor = 0;
 }
 
+/* As the API has it. Its status is told apart. */
+static json_t *encode(const struct model_network *net, const struct object_kind *kind,
+    const char *name, const struct edge_pair *pair)
+{
+    const struct model_object *object;
+    const struct model_node *node;
+
+    if (kind == &network_kind)
+        return network_encode(&net->spec);
+    if (kind == &mesh_edge_kind)
+        return edge_view_object(pair, 0);
+    if (kind == &node_kind)
+        return (node = model_find_node(net, name)) ? node_encode(&node->spec) : NULL;
+    return (object = model_find_object(net, kind, name)) ? object_encode(&object->object) : NULL;
+}
+
 /* The object is there, at that revision. */
 static void find(struct resources *s, const struct model_network *net,
     const struct object_kind *kind, const struct object_meta *meta, const struct edge_pair *pair)
 {
     const char *network = net->spec.meta.name;
     char name[RESOURCE_NAME_MAX + 1];
-    const struct model_node *node;
     struct sent *t;
     bool is_new;
     json_t *json;
@@ -118,13 +133,7 @@ static void find(struct resources *s, const struct model_network *net,
         return;
     if (s->space == 0)
         return;
-    /* As the API has it. Its status is told apart. */
-    if (kind == &network_kind)
-        json = network_encode(&net->spec);
-    else if (kind == &mesh_edge_kind)
-        json = edge_view_object(pair, 0);
-    else
-        json = (node = model_find_node(net, meta->name)) ? node_encode(&node->spec) : NULL;
+    json = encode(net, kind, meta->name, pair);
     if (json && is_new)
         t = sent_of(s, kind, name, true);
     if (!json || !t) {
@@ -170,13 +179,34 @@ static void find_edges(struct resources *s, const struct model_network *net)
     }
 }
 
-/* A network, node or edge that is set aside because its record is damaged is not gone. */
+/* Does the model keep them as they are? */
+static bool is_plain(const struct object_kind *kind)
+{
+    return kind != &network_kind && kind != &node_kind && kind != &mesh_edge_kind;
+}
+
+/* All of these kinds. */
+static void find_plain(struct resources *s, const struct model_network *net)
+{
+    for (size_t k = 0; object_kinds[k]; k++) {
+        const struct object *o;
+        size_t i = 0;
+
+        while (is_plain(object_kinds[k]) && (o = model_each_object(net, object_kinds[k], &i)))
+            find(s, net, object_kinds[k], &o->meta, NULL);
+    }
+}
+
+/* An object that is set aside because its record is damaged is not gone. */
 static bool has_damage(const struct model *m)
 {
     static const enum record_kind kinds[] = {RECORD_NETWORK, RECORD_NODE, RECORD_EDGE};
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         if (damaged_find_below(&m->damaged, record_prefix(kinds[i])))
+            return true;
+    for (size_t i = 0; object_kinds[i]; i++)
+        if (damaged_find_below(&m->damaged, object_kinds[i]->prefix))
             return true;
     return false;
 }
@@ -216,6 +246,7 @@ static void sweep(struct resources *s)
         for (size_t k = 0; k < net->nodes.n; k++)
             find(s, net, &node_kind, &model_node_at(net, k)->spec.meta, NULL);
         find_edges(s, net);
+        find_plain(s, net);
     }
     find_gone(s);
     if (!s->is_complete && s->space > 0) {

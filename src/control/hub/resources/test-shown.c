@@ -24,6 +24,7 @@
 #include "test/support/store_now.h"
 
 #define EDGE "meshedges/default.a--b"
+#define RULE "rules/default.ssh"
 
 static struct sample_hub hub;
 static struct fake_kube *kube;
@@ -222,6 +223,48 @@ static void test_wishes(void **state)
     stop_showing();
 }
 
+static void put_record(const char *key, const char *value)
+{
+    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
+        .key = key,
+        .value = value,
+        .expect = STORE_EXPECT_ANY};
+    struct err e = ERR_NULL;
+
+    assert_int_equal(store_now_commit(hub.hub->store, &op, 1, 1, NULL, NULL, &e), 0);
+    store_wait(hub.hub->store);
+}
+
+/* A kind of which the model knows no more than what stands in it. */
+static void test_rules(void **state)
+{
+    start_showing();
+    ask("PUT", "/v1/networks/default/objects/Rule/ssh",
+        "{\"kind\":\"Rule\",\"metadata\":{\"name\":\"ssh\"},\"spec\":{\"from\":[\"members\"],"
+        "\"to\":[\"hub\"],\"allow\":[\"tcp/22\"]}}",
+        200);
+    run_until(has(RULE, "\"allow\":[\"tcp/22\"]"));
+    assert_true(has(RULE, RESOURCE_FINALIZER));
+    fake_kube_put(kube, RULE, "kubectl", json_pack("{s:[s]}", "allow", "udp/53"));
+    run_until(is_told("/v1/networks/default/objects/Rule", "\"udp/53\""));
+    run_until(has(RULE, "\"status\":\"True\",\"type\":\"Accepted\""));
+    /* What is no rule stays there, and is refused in words. */
+    fake_kube_put(kube, RULE, "kubectl", json_pack("{s:[s]}", "allow", "ssh"));
+    run_until(has(RULE, "none of any, icmp, tcp, udp"));
+    assert_true(is_told("/v1/networks/default/objects/Rule", "\"udp/53\""));
+    fake_kube_put(kube, RULE, "kubectl", json_pack("{s:[s]}", "allow", "udp/53"));
+    run_until(has(RULE, "\"status\":\"True\",\"type\":\"Accepted\""));
+    /* While its record cannot be understood it is not gone. */
+    put_record("rule/default/zz", "{\"x\":");
+    ask("DELETE", "/v1/networks/default/objects/Rule/ssh", NULL, 204);
+    sample_hub_add_node(&hub, "d");
+    run_until(has("nodes/default.d", "\"conditions\":"));
+    assert_true(is_there(RULE));
+    put_record("rule/default/zz", NULL);
+    run_until(!is_there(RULE));
+    stop_showing();
+}
+
 static const struct store_ops *usual;
 static struct store_job *held;
 
@@ -312,18 +355,6 @@ static void test_what_is_taken_away_comes_back(void **state)
     stop_showing();
 }
 
-static void put_record(const char *key, const char *value)
-{
-    struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
-        .key = key,
-        .value = value,
-        .expect = STORE_EXPECT_ANY};
-    struct err e = ERR_NULL;
-
-    assert_int_equal(store_now_commit(hub.hub->store, &op, 1, 1, NULL, NULL, &e), 0);
-    store_wait(hub.hub->store);
-}
-
 /* While a record cannot be understood, what the hub does not tell of may be there: nothing goes. */
 static void test_nothing_goes_while_a_record_is_damaged(void **state)
 {
@@ -360,6 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_shown, begin, end),
         cmocka_unit_test_setup_teardown(test_wishes, begin, end),
+        cmocka_unit_test_setup_teardown(test_rules, begin, end),
         cmocka_unit_test_setup_teardown(test_a_wish_at_the_end, begin, end),
         cmocka_unit_test_setup_teardown(test_wishes_that_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_conflict, begin, end),

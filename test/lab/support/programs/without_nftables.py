@@ -1,7 +1,7 @@
 """Runs a program to which the kernel has no packet filter: without_nftables.py COMMAND...
 
-Its sockets of NETLINK_NETFILTER are refused, as a kernel without nf_tables refuses them; so are those
-of the programs that it starts.
+Its sockets of NETLINK_NETFILTER are refused, as a kernel without nf_tables refuses them; so are
+those of the programs that it starts.
 """
 
 import ctypes

@@ -82,6 +82,7 @@ REFUSED = [
     ("MeshEdge", made("MeshEdge", nodes=["gpu-1"]), "nodes"),
     ("MeshEdge", made("MeshEdge", nodes=["gpu-1", "G"]), "nodes"),
     ("Rule", made("Rule", allow=[]), "allow"),
+    ("Rule", made("Rule", allow=["ssh"]), "allow"),
     ("Rule", made("Rule", to=["members"] * 513), "to"),
     ("Rule", named("Rule", "no-network"), "metadata.name"),
 ]

@@ -145,16 +145,28 @@ struct path_nomination {
     nsec_t next_at;  /* our own: send again, or give up; the peer's: void from then on */
 };
 
+/** Under two keys, one of each end, frames of an edge come. Each end has a second key while it changes
+ * its own, so there are four of these at most. */
+struct path_known {
+    struct htab_link by_tag;
+    struct path *path; /* pins; NULL: it is in no table */
+    struct path_keys keys;
+};
+
+/** Most of them beside the first. */
+#define PATH_KNOWN_MORE 3
+
 /** One edge: each part of it is written by the file that its comment names, and read by all. */
 struct path {
     struct paths *owner; /* pins */
     struct htab_link by_key;
-    struct htab_link by_tag;
     struct heap_link timer;
 
     /* Written by paths.c. */
     struct path_peer peer;
-    struct path_keys keys;
+    struct x25519_public other; /* a second key of the peer's; none: it has one */
+    struct path_known known;    /* what is sent goes under these keys, too */
+    struct path_known *more;    /* owns; PATH_KNOWN_MORE, of which some are in the table; NULL: none */
     bool nominates; /* ours is the smaller key */
     uint64_t tag;   /* of the pair, as relays know it: path_pair_tag() */
     struct path_side side;
@@ -184,7 +196,7 @@ struct path {
     } pairs;
     /* When both ends try again together. Written by path_checks.c; paths.c sets @backoff to 0. */
     struct {
-        nsec_t phase;     /* shifts this edge's slots; the same at both ends, never changes */
+        nsec_t phase;     /* shifts this edge's slots; the same at both ends, of the same keys */
         nsec_t next_at;   /* NSEC_NEVER: none is planned */
         unsigned backoff; /* slots are skipped, all but each 2^backoff-th */
     } slot;
@@ -270,9 +282,10 @@ void path__answer(struct path *pp, const struct path_arrival *in, const struct p
 
 /* ---- path_frame.c ---- */
 
-/** path__on_frame() - a datagram that carries the edge's tag: @len bytes, not authenticated yet. */
-void path__on_frame(
-    struct path *pp, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now);
+/** path__on_frame() - a datagram with the tag of @keys, of the edge: @len bytes, not authenticated
+ * yet. */
+void path__on_frame(struct path *pp, const struct path_keys *keys, const struct path_arrival *in,
+    uint8_t *msg, size_t len, nsec_t now);
 
 /* ---- path_checks.c ---- */
 

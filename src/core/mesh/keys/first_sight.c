@@ -414,8 +414,11 @@ void first_sight_set_keys(const struct first_sight_peer *peer, struct node *node
     node->key = *key_peer_calls(&keys);
     if (!node->keys && has_next)
         node->keys = calloc(1, sizeof(*node->keys));
-    if (node->keys)
-        node->keys->other = has_next && keys.calls_next ? keys.key : keys.next;
+    if (!node->keys)
+        return;
+    node->keys->other = has_next && keys.calls_next ? keys.key : keys.next;
+    if (peer->how == FIRST_SIGHT_SIGNED)
+        node->keys->former = peer->before.key;
 }
 
 enum first_sight_verdict first_sight_node(

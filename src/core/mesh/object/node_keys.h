@@ -34,6 +34,7 @@ struct node_keys {
     /* Not in JSON: what the reader knows by itself. */
     struct x25519_public other; /* a handshake under this key is the node's as well; none: it has
                                    one key */
+    struct x25519_public former; /* that it had before; none: it is not known */
 };
 
 #define NODE_KEYS_NULL {.n_statements = 0}

@@ -34,7 +34,10 @@ static int64_t answered(void *ctx, const struct x25519_public *key)
 static struct first_sight_facts facts_of(const struct node_trust_facts *facts)
 {
     return (struct first_sight_facts){
-        .at = facts->wall / NSEC_PER_SEC, .answered = answered, .ctx = (void *)(uintptr_t)facts};
+        .at = facts->wall / NSEC_PER_SEC,
+        .answered = answered,
+        .ctx = (void *)(uintptr_t)facts,
+        .has_one_key = facts->has_one_key};
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -328,18 +331,35 @@ bool node_trust_look(struct node_trust *t, struct snapshot *s, const struct node
     return taking.has_changed;
 }
 
+/* The second key of that node under which it has called; NULL: none. With an engine that has one key
+ * it is called under the second one when the hub says that it uses that; a session shows it. */
+static const struct x25519_public *called_under(
+    const struct node *node, const struct node_trust_facts *facts)
+{
+    const struct observation *ob;
+
+    if (!node->keys || x25519_public_is_none(&node->keys->other))
+        return NULL;
+    ob = observe_find(facts->seen, &node->key);
+    if (!ob)
+        return NULL;
+    if (facts->has_one_key)
+        return ob->handshake_at != 0 && x25519_public_equal(&ob->key, &node->key) ? &node->key
+                                                                                   : NULL;
+    return ob->facts.heard_next ? &ob->other : NULL;
+}
+
 bool node_trust_on_calls(
     struct node_trust *t, struct snapshot *s, const struct node_trust_facts *facts)
 {
     struct first_sight_facts known = facts_of(facts);
     bool has_changed = false;
 
-    for (size_t i = 0; facts->seen->has_others && i < s->nodes.n; i++) {
+    for (size_t i = 0; i < s->nodes.n; i++) {
         struct node *node = &s->nodes.items[i]->node;
-        const struct observation *ob = observe_find(facts->seen, &node->key);
+        const struct x25519_public *called = called_under(node, facts);
 
-        if (!ob || !ob->facts.heard_next ||
-            !first_sight_on_call(&t->memory, node->meta.name, &ob->other, &known))
+        if (!called || !first_sight_on_call(&t->memory, node->meta.name, called, &known))
             continue;
         first_sight_set_keys(first_sight_find(&t->memory, node->meta.name), node);
         t->has_new_keys = has_changed = true;

@@ -45,7 +45,8 @@ struct node_trust {
 /** What the agent knows. Borrowed. */
 struct node_trust_facts {
     const struct observe *seen;
-    nsec_t now;  /* monotonic */
+    bool has_one_key; /* the engine has one key of each peer */
+    nsec_t now;       /* monotonic */
     nsec_t wall; /* nanoseconds since 1970 */
 };
 

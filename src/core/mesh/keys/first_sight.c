@@ -386,7 +386,7 @@ static bool follow_hub(
     if (!peer->has_next || peer->calls_next)
         return false;
     hear(peer, facts);
-    is_silent = facts->at - peer->answered_at >= FIRST_SIGHT_SESSION_S;
+    is_silent = facts->has_one_key || facts->at - peer->answered_at >= FIRST_SIGHT_SESSION_S;
     if (!key_peer_on_hub_key(&keys, &peer->next, is_silent))
         return false;
     set_keys_of(fs, peer, &keys, facts);

@@ -122,6 +122,10 @@ struct first_sight_facts {
     int64_t (*answered)(void *ctx, const struct x25519_public *key);
 
     void *ctx; /* of that */
+
+    /* The engine has one key of each peer: a next one is called as soon as the hub says that the
+     * peer uses it. */
+    bool has_one_key;
 };
 
 void first_sight_deinit(struct first_sight *fs);

@@ -49,7 +49,8 @@ static const struct option ls_options[] = {
 
 static const struct option_usage ls_usage = {
     .command = "key ls",
-    .summary = "List the keys of a network's nodes, since when they have them, and who changes his.",
+    .summary =
+        "List the keys of a network's nodes, since when they have them, and who changes his.",
     .options = ls_options,
 };
 
@@ -95,7 +96,8 @@ static int print_list(const json_t *body)
         struct err e = ERR_NULL;
 
         if (object_decode(&o, json, OBJECT_LENIENT, &e) != 0)
-            return cmd_fail(ls_usage.command, "the hub's answer is not understood: %s", err_text(&e));
+            return cmd_fail(
+                ls_usage.command, "the hub's answer is not understood: %s", err_text(&e));
         if (!o.node.hub) {
             (void)key_node_last(&o.node, &last);
             made = json_pack("{s:I}", "at", (json_int_t)last.made_at);

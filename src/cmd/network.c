@@ -98,8 +98,8 @@ static int network_set(int argc, char **argv)
     if (status != CMD_OK)
         return status;
     spec = json_object_get(before.body, "spec");
-    if ((arg.drain_share != UINT64_MAX &&
-            json_object_set_new(spec, "drainShare", json_integer((json_int_t)arg.drain_share)) < 0) ||
+    if ((arg.drain_share != UINT64_MAX && json_object_set_new(spec, "drainShare",
+                                              json_integer((json_int_t)arg.drain_share)) < 0) ||
         (arg.key_rotation &&
             json_object_set_new(spec, "keyRotation", json_string(arg.key_rotation)) < 0))
         return cmd_fail(set_usage.command, "out of memory");
@@ -109,7 +109,8 @@ static int network_set(int argc, char **argv)
     if (status != CMD_OK)
         return status;
     if (arg.key_rotation)
-        (void)printf("nodes of network %s change their keys after %s\n", arg.name, arg.key_rotation);
+        (void)printf(
+            "nodes of network %s change their keys after %s\n", arg.name, arg.key_rotation);
     if (arg.drain_share == UINT64_MAX)
         return CMD_OK;
     if (arg.drain_share > 0)

@@ -360,8 +360,8 @@ void agent_core_pass(struct agent *a)
     a->link_mtu = reconcile_see_links(&a->reconcile);
     path_driver_set_link_mtu(a->paths, a->link_mtu);
     in = agent_core_render_input(a);
-    secrets = (struct reconcile_secrets){
-        .own = &a->state.secret, .next = key_change_next(&a->keys)};
+    secrets =
+        (struct reconcile_secrets){.own = &a->state.secret, .next = key_change_next(&a->keys)};
     r = reconcile_run(&a->reconcile, &in, &secrets, &result, &e);
     /* The pass may have taken seconds. */
     now = a->clock();

@@ -108,7 +108,7 @@ struct agent {
     /* Of passes; written by agent_core_pass() alone. */
     uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */
     uint64_t applied;  /* revision of the last pass that succeeded; 0: none did */
-    struct render_path *routes; /* owns: the hub's path and those that were found, by node */
+    struct render_path *routes;        /* owns: the hub's path and those that were found, by node */
     struct render_next_key *next_keys; /* owns: nodes that change their keys, by node */
     struct log_limit pass_limit;
     struct log_limit foreign_limit;

@@ -158,8 +158,8 @@ static int make(struct key_change *kc, const struct snapshot *s, int64_t wall_s,
     x25519_secret_make(&next.secret, &rng);
     if (!x25519_derive_public(&next.secret, &statement.new_key))
         return err_set(e, -ENOMEM, "no memory for a key");
-    (void)snprintf(statement.network, sizeof(statement.network), "%.*s", NAME_MAX_LEN,
-        s->network.meta.name);
+    (void)snprintf(
+        statement.network, sizeof(statement.network), "%.*s", NAME_MAX_LEN, s->network.meta.name);
     (void)snprintf(statement.subject, sizeof(statement.subject), "%.*s", NAME_MAX_LEN, s->self);
     statement.serial = key_node_serial(snapshot_self(s)) + 1;
     statement.made_at = (uint64_t)wall_s;
@@ -183,8 +183,7 @@ static int64_t due_at(const struct key_change *kc, const struct snapshot *s)
     uint64_t made_at = (uint64_t)kc->state->keyed_at;
     uint64_t due;
 
-    if (key_node_last(snapshot_self(s), &last) &&
-        x25519_public_equal(&last.new_key, own_key(kc)))
+    if (key_node_last(snapshot_self(s), &last) && x25519_public_equal(&last.new_key, own_key(kc)))
         made_at = last.made_at;
     due = key_rotation_due(own_key(kc), made_at, s->network.key_rotation);
     return due > INT64_MAX ? INT64_MAX : (int64_t)due;
@@ -203,8 +202,7 @@ static bool is_wanted(struct key_change *kc, const struct key_change_facts *fact
         return false;
     if (self->keys && self->keys->wanted_serial > key_node_serial(self))
         return true;
-    return facts->now - kc->begun_at >= patience &&
-           facts->wall_s >= due_at(kc, facts->snapshot);
+    return facts->now - kc->begun_at >= patience && facts->wall_s >= due_at(kc, facts->snapshot);
 }
 
 static unsigned begin(struct key_change *kc, const struct key_change_facts *facts)
@@ -229,7 +227,8 @@ static enum key_ack_level level_of(const struct key_change *kc, const char *node
     return (enum key_ack_level)json_integer_value(json_object_get(kc->levels, node));
 }
 
-static enum key_ack_level check(const struct key_change *kc, const struct node *node, const char *text)
+static enum key_ack_level check(
+    const struct key_change *kc, const struct node *node, const char *text)
 {
     enum key_ack_level level = KEY_ACK_NONE;
     struct key_ack ack;
@@ -282,8 +281,8 @@ static struct key_rotation_peer see_peer(
 
     return (struct key_rotation_peer){.is_stock = node->stock,
         .is_heard = is_heard(ob, facts->now),
-        .is_reachable = key_hubs_may_reach(
-            &kc->hubs, facts->hubs, node->meta.name, HUB_SILENT, facts->now),
+        .is_reachable =
+            key_hubs_may_reach(&kc->hubs, facts->hubs, node->meta.name, HUB_SILENT, facts->now),
         .knows_next = level >= KEY_ACK_KNOWN,
         .calls_next = level >= KEY_ACK_BELIEVED,
         .is_seen_under_next = node->stock && is_in(kc->next.seen, node->meta.name)};
@@ -297,8 +296,7 @@ static void see_stock_peers(struct key_change *kc, const struct key_change_facts
 
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct node *node = &s->nodes.items[i]->node;
-        const struct observation *ob =
-            node->stock ? observe_find(facts->seen, &node->key) : NULL;
+        const struct observation *ob = node->stock ? observe_find(facts->seen, &node->key) : NULL;
 
         if (!ob || !ob->facts.session_next || is_in(kc->next.seen, node->meta.name))
             continue;
@@ -395,8 +393,8 @@ static unsigned erase(struct key_change *kc, nsec_t now)
         st->secret = before;
         self->key = st->former;
         st->former = former;
-        log_limited(&kc->limit, now, LOG_LEVEL_WARNING, "the old key of this node stays: %s",
-            err_text(&e));
+        log_limited(
+            &kc->limit, now, LOG_LEVEL_WARNING, "the old key of this node stays: %s", err_text(&e));
     }
     secret_wipe(&before, sizeof(before));
     if (r < 0)
@@ -412,8 +410,8 @@ static unsigned erase(struct key_change *kc, nsec_t now)
 
 static unsigned act(struct key_change *kc, const struct key_change_facts *facts)
 {
-    bool may_call = kc->rotation.state == KEY_ROTATION_MOVED &&
-                    facts->now - kc->called_at >= CALL_EACH;
+    bool may_call =
+        kc->rotation.state == KEY_ROTATION_MOVED && facts->now - kc->called_at >= CALL_EACH;
     unsigned wishes = 0;
 
     switch (decide(kc, facts)) {
@@ -459,10 +457,14 @@ static enum key_ack_level level_for(
     return node_trust_level(facts->trust, node->meta.name, next);
 }
 
-/* An acknowledgement is made once: it costs a multiplication. */
-static void acknowledge(struct key_change *kc, json_t **acks, json_t **acked, const struct node *node,
-    enum key_ack_level level, const struct x25519_public *next)
+/* An acknowledgement is made once: it costs a multiplication. It is made with the key that this
+ * node calls under: who gets it may know the one before no more. */
+static void acknowledge(struct key_change *kc, json_t **acks, json_t **acked,
+    const struct node *node, enum key_ack_level level, const struct x25519_public *next)
 {
+    bool calls_next = key_change_calls_next(kc);
+    const struct x25519_secret *secret = calls_next ? &kc->next.secret : &kc->state->secret;
+    const struct x25519_public *own = calls_next ? &kc->next_key : own_key(kc);
     const char *name = node->meta.name;
     char keys[2][X25519_BASE64_MAX];
     char of[2 * X25519_BASE64_MAX + 16];
@@ -470,13 +472,13 @@ static void acknowledge(struct key_change *kc, json_t **acks, json_t **acked, co
     struct key_ack ack;
 
     (void)snprintf(of, sizeof(of), "%d %s %s", (int)level, x25519_public_format(next, keys[0]),
-        x25519_public_format(own_key(kc), keys[1]));
+        x25519_public_format(own, keys[1]));
     if (strcmp(fields_text_of(kc->acked, name), of) == 0) {
         fields_set(acks, name, json_incref(json_object_get(kc->acks, name)));
         fields_set(acked, name, json_string(of));
         return;
     }
-    if (!key_ack_make(&ack, level, &kc->state->secret, next))
+    if (!key_ack_make(&ack, level, secret, next))
         return;
     base64_encode(ack.mac, sizeof(ack.mac), text);
     fields_set(acks, name, json_string(text));
@@ -546,7 +548,8 @@ unsigned key_change_poll(struct key_change *kc, const struct key_change_facts *f
     make_acks(kc, facts);
     say = say_of(kc, facts->snapshot, facts->now);
     /* Nobody hears of a key under which the engine does not answer yet. */
-    if (kc->rotation.state != KEY_ROTATION_IDLE && (!facts->is_applied || wishes & KEY_CHANGE_APPLY))
+    if (kc->rotation.state != KEY_ROTATION_IDLE &&
+        (!facts->is_applied || wishes & KEY_CHANGE_APPLY))
         say.stage = NULL;
     key_hubs_poll(&kc->hubs, facts->hubs, &say, facts->now);
     return wishes;

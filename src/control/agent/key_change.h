@@ -27,21 +27,22 @@ struct snapshot;
 struct watch_event;
 
 struct key_change {
-    const char *dir;               /* pins; NULL: nothing is kept, and no change begins */
-    struct state *state;           /* pins: who this node is; its keys are written here */
+    const char *dir;     /* pins; NULL: nothing is kept, and no change begins */
+    struct state *state; /* pins: who this node is; its keys are written here */
     struct key_rotation rotation;
     struct state_next_key next;    /* read unless the rotation is IDLE */
     struct x25519_public next_key; /* of it */
-    bool is_damaged;               /* keys.json does not parse, and is left alone: no change begins */
+    bool is_damaged; /* keys.json does not parse, and is left alone: no change begins */
     struct key_hubs hubs;
-    json_t *levels;   /* owns; {"NODE": level} that were acknowledged of the next key; NULL: none */
-    json_t *acks;     /* owns; {"NODE": "base64"}: what this node acknowledges; NULL: nothing */
-    json_t *acked;    /* owns; {"NODE": "LEVEL KEY KEY"}, of which each is made */
-    nsec_t settled_at; /* since when all hubs say that the next key is this node's; 0: they do not */
-    nsec_t stage_at;   /* when the present stage began, here */
-    nsec_t called_at;  /* when others were last called under the next key */
-    nsec_t begun_at;   /* of the agent */
-    unsigned n_waits;  /* as of the last poll: nodes for which it waits */
+    json_t *levels; /* owns; {"NODE": level} that were acknowledged of the next key; NULL: none */
+    json_t *acks;   /* owns; {"NODE": "base64"}: what this node acknowledges; NULL: nothing */
+    json_t *acked;  /* owns; {"NODE": "LEVEL KEY KEY"}, of which each is made */
+    nsec_t
+        settled_at;   /* since when all hubs say that the next key is this node's; 0: they do not */
+    nsec_t stage_at;  /* when the present stage began, here */
+    nsec_t called_at; /* when others were last called under the next key */
+    nsec_t begun_at;  /* of the agent */
+    unsigned n_waits; /* as of the last poll: nodes for which it waits */
     char waits[8][NAME_MAX_LEN + 1]; /* some of them; "": no more */
     const char *why;                 /* a clause, why else it waits; NULL: it does not */
     struct log_limit limit;
@@ -106,6 +107,6 @@ const struct node *key_change_next_call(
 /** key_change_is_settled() - nothing goes on: polls may be skipped. */
 bool key_change_is_settled(const struct key_change *kc, const struct snapshot *s);
 
-/** key_change_encode() - for the status; a new reference; NULL: the key does not change, or there is
- * no memory. */
+/** key_change_encode() - for the status; a new reference; NULL: the key does not change, or there
+ * is no memory. */
 json_t *key_change_encode(const struct key_change *kc);

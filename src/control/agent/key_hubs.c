@@ -58,7 +58,8 @@ void key_hubs_on_gone(struct key_hubs *kh, const struct hub_link *link)
     }
 }
 
-/* The entry of a hub; NULL: there is no room, as while others are gone and were not cleared away. */
+/* The entry of a hub; NULL: there is no room, as while others are gone and were not cleared away.
+ */
 static struct key_hub *acquire(struct key_hubs *kh, const struct agent_hub *hub)
 {
     struct key_hub *h = (struct key_hub *)find(kh, hub->name);
@@ -117,7 +118,8 @@ static void take(struct key_hub *h, const json_t *body)
     h->is_refused = false;
 }
 
-static void on_answer(void *ctx, int result, const struct client_answer *answer, const struct err *e)
+static void on_answer(
+    void *ctx, int result, const struct client_answer *answer, const struct err *e)
 {
     struct key_hub *h = ctx;
 
@@ -191,7 +193,8 @@ static void poll_hub(
     body = body_of(say, acks);
     h->asked_at = now;
     h->link = link;
-    if (body && hub_link_ask(link, "POST", "/v1/keys", body, TIMEOUT_MS, on_answer, h, &h->ask, &e) == 0)
+    if (body &&
+        hub_link_ask(link, "POST", "/v1/keys", body, TIMEOUT_MS, on_answer, h, &h->ask, &e) == 0)
         h->giving = json_incref(acks);
     json_decref(acks);
     json_decref(body);

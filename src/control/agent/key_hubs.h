@@ -23,19 +23,19 @@ struct node;
 struct key_hub {
     struct key_hubs *all; /* pins */
     char name[NAME_MAX_LEN + 1];
-    struct hub_link *link;       /* borrows: it was asked by that */
-    struct hub_ask *ask;         /* in flight; NULL: none */
-    nsec_t asked_at;             /* 0: never */
-    nsec_t answered_at;          /* 0: never */
-    nsec_t given_at;             /* when all acknowledgements were given anew; 0: never */
-    uint64_t run;                /* of the hub; 0: not known */
-    struct x25519_public key;    /* that it says is this node's; none: it has not said */
-    struct x25519_public next;   /* likewise, that this node goes on with */
-    json_t *acks;                /* owns; {"NODE": "base64"}; NULL: none */
-    json_t *heard;               /* owns; {"NODE": true}; NULL: it does not know who is there */
-    json_t *given;               /* owns; what it has been given: {"NODE": "base64"} */
-    json_t *giving;              /* owns; what @ask gives it */
-    bool is_refused;             /* its last answer was a refusal */
+    struct hub_link *link;     /* borrows: it was asked by that */
+    struct hub_ask *ask;       /* in flight; NULL: none */
+    nsec_t asked_at;           /* 0: never */
+    nsec_t answered_at;        /* 0: never */
+    nsec_t given_at;           /* when all acknowledgements were given anew; 0: never */
+    uint64_t run;              /* of the hub; 0: not known */
+    struct x25519_public key;  /* that it says is this node's; none: it has not said */
+    struct x25519_public next; /* likewise, that this node goes on with */
+    json_t *acks;              /* owns; {"NODE": "base64"}; NULL: none */
+    json_t *heard;             /* owns; {"NODE": true}; NULL: it does not know who is there */
+    json_t *given;             /* owns; what it has been given: {"NODE": "base64"} */
+    json_t *giving;            /* owns; what @ask gives it */
+    bool is_refused;           /* its last answer was a refusal */
 };
 
 struct key_hubs {
@@ -43,7 +43,7 @@ struct key_hubs {
     unsigned n;
     void (*on_answer)(void *ctx); /* a hub has answered; NULL: nobody is told */
     void *ctx;                    /* of it, pinned */
-    struct log_limit limit; /* of what hubs refuse */
+    struct log_limit limit;       /* of what hubs refuse */
 };
 
 /** What is to be said. Borrowed for the call. */
@@ -75,8 +75,8 @@ bool key_hubs_all_keep(
 bool key_hubs_all_moved(
     const struct key_hubs *kh, const struct hub_set *hubs, const struct x25519_public *next);
 
-/** key_hubs_may_reach() - is that node there, as far as any hub knows, or is there a hub that has not
- * said who is for @silent? */
+/** key_hubs_may_reach() - is that node there, as far as any hub knows, or is there a hub that has
+ * not said who is for @silent? */
 bool key_hubs_may_reach(const struct key_hubs *kh, const struct hub_set *hubs, const char *node,
     nsec_t silent, nsec_t now);
 

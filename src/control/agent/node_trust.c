@@ -33,8 +33,7 @@ static int64_t answered(void *ctx, const struct x25519_public *key)
 /* @facts is borrowed as long as what is returned is used. */
 static struct first_sight_facts facts_of(const struct node_trust_facts *facts)
 {
-    return (struct first_sight_facts){
-        .at = facts->wall / NSEC_PER_SEC,
+    return (struct first_sight_facts){.at = facts->wall / NSEC_PER_SEC,
         .answered = answered,
         .ctx = (void *)(uintptr_t)facts,
         .has_one_key = facts->has_one_key};
@@ -331,8 +330,8 @@ bool node_trust_look(struct node_trust *t, struct snapshot *s, const struct node
     return taking.has_changed;
 }
 
-/* The second key of that node under which it has called; NULL: none. With an engine that has one key
- * it is called under the second one when the hub says that it uses that; a session shows it. */
+/* The second key of that node under which it has called; NULL: none. With an engine that has one
+ * key it is called under the second one when the hub says that it uses that; a session shows it. */
 static const struct x25519_public *called_under(
     const struct node *node, const struct node_trust_facts *facts)
 {
@@ -345,7 +344,7 @@ static const struct x25519_public *called_under(
         return NULL;
     if (facts->has_one_key)
         return ob->handshake_at != 0 && x25519_public_equal(&ob->key, &node->key) ? &node->key
-                                                                                   : NULL;
+                                                                                  : NULL;
     return ob->facts.heard_next ? &ob->other : NULL;
 }
 

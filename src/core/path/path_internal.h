@@ -145,8 +145,8 @@ struct path_nomination {
     nsec_t next_at;  /* our own: send again, or give up; the peer's: void from then on */
 };
 
-/** Under two keys, one of each end, frames of an edge come. Each end has a second key while it changes
- * its own, so there are four of these at most. */
+/** Under two keys, one of each end, frames of an edge come. Each end has a second key while it
+ * changes its own, so there are four of these at most. */
 struct path_known {
     struct htab_link by_tag;
     struct path *path; /* pins; NULL: it is in no table */
@@ -166,9 +166,9 @@ struct path {
     struct path_peer peer;
     struct x25519_public other; /* a second key of the peer's; none: it has one */
     struct path_known known;    /* what is sent goes under these keys, too */
-    struct path_known *more;    /* owns; PATH_KNOWN_MORE, of which some are in the table; NULL: none */
-    bool nominates; /* ours is the smaller key */
-    uint64_t tag;   /* of the pair, as relays know it: path_pair_tag() */
+    struct path_known *more; /* owns; PATH_KNOWN_MORE, of which some are in the table; NULL: none */
+    bool nominates;          /* ours is the smaller key */
+    uint64_t tag;            /* of the pair, as relays know it: path_pair_tag() */
     struct path_side side;
     bool has_side;    /* the peer has told something */
     nsec_t ticked_at; /* when paths_tick() last took it */

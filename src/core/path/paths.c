@@ -154,7 +154,8 @@ static struct path_known *find_tag(const struct paths *p, const struct path_tag 
 
 /* Of frames under other keys than those of the first; up to PATH_KNOWN_MORE into @ret. */
 static int derive_more(const struct path *pp, const struct x25519_public *key,
-    const struct x25519_public *other, struct path_keys ret[static PATH_KNOWN_MORE], unsigned *ret_n)
+    const struct x25519_public *other, struct path_keys ret[static PATH_KNOWN_MORE],
+    unsigned *ret_n)
 {
     const struct paths *p = pp->owner;
     const struct x25519_secret *secrets[] = {&p->secret, &p->other_secret};
@@ -204,9 +205,11 @@ static void apply_keys(struct path *pp)
     pp->slot.phase = (nsec_t)(phase % (uint64_t)(3600 * NSEC_PER_SEC));
 }
 
-/* Takes the edge's keys anew from the owner's and those of the peer, @key and @other, whose are none
- * of another edge. Nothing changes on failure but that frames under fewer keys may be taken. */
-static int set_keys(struct path *pp, const struct x25519_public *key, const struct x25519_public *other)
+/* Takes the edge's keys anew from the owner's and those of the peer, @key and @other, whose are
+ * none of another edge. Nothing changes on failure but that frames under fewer keys may be taken.
+ */
+static int set_keys(
+    struct path *pp, const struct x25519_public *key, const struct x25519_public *other)
 {
     struct paths *p = pp->owner;
     struct path_keys first;

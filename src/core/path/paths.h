@@ -92,7 +92,8 @@ int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now);
  * Frames go under @secret, and are taken under both. Paths stay as they are. It multiplies once for
  * each edge and pair of keys.
  *
- * Return: 0; -EINVAL for a bad secret; or -ENOMEM: then some edges go on with the keys that they had.
+ * Return: 0; -EINVAL for a bad secret; or -ENOMEM: then some edges go on with the keys that they
+ * had.
  */
 int paths_set_own_keys(struct paths *p, const struct x25519_secret *secret,
     const struct x25519_secret *other, nsec_t now);

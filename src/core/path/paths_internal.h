@@ -107,7 +107,8 @@ struct paths_queue {
 struct paths {
     struct x25519_secret secret; /* what is sent goes under it */
     struct x25519_public public;
-    struct x25519_secret other_secret; /* frames are taken under it as well; zeroes: there is none */
+    struct x25519_secret
+        other_secret; /* frames are taken under it as well; zeroes: there is none */
     struct x25519_public other_public; /* none: likewise */
     char name[NAME_MAX_LEN + 1];
     struct rng rng;

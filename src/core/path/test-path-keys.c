@@ -67,8 +67,8 @@ static void expect_calm(struct couple *c)
 
 static void own(struct couple *c, unsigned i, const struct key *key, const struct key *other)
 {
-    assert_int_equal(paths_set_own_keys(c->nodes[i].paths, &key->secret,
-                         other ? &other->secret : NULL, c->now),
+    assert_int_equal(
+        paths_set_own_keys(c->nodes[i].paths, &key->secret, other ? &other->secret : NULL, c->now),
         0);
 }
 

@@ -44,15 +44,15 @@ struct snapshot;
 struct observation {
     struct x25519_public key;
     struct x25519_public other; /* its second key, as the engine has it; none: it has one */
-    struct loss_track *loss;  /* owns; of what it sends; NULL: too little has come for that */
-    struct wg_facts facts;    /* the engine's last word */
-    struct endpoint endpoint; /* where its packets go; none: unknown */
-    struct endpoint heard;    /* where its last authentic packet came from; none: unknown */
-    uint64_t rate;            /* that what is sent to it is kept to, bit/s; 0: none */
-    nsec_t handshake_at;      /* time of the last handshake, monotonic; 0: never */
-    nsec_t heard_at;          /* @facts.rx_bytes last changed then, monotonic; 0: not seen */
-    nsec_t unanswered_since;  /* what was sent since then has no answer, monotonic; 0: it has */
-    uint64_t unanswered_from; /* facts.tx_bytes before that; to be read beside it alone */
+    struct loss_track *loss;    /* owns; of what it sends; NULL: too little has come for that */
+    struct wg_facts facts;      /* the engine's last word */
+    struct endpoint endpoint;   /* where its packets go; none: unknown */
+    struct endpoint heard;      /* where its last authentic packet came from; none: unknown */
+    uint64_t rate;              /* that what is sent to it is kept to, bit/s; 0: none */
+    nsec_t handshake_at;        /* time of the last handshake, monotonic; 0: never */
+    nsec_t heard_at;            /* @facts.rx_bytes last changed then, monotonic; 0: not seen */
+    nsec_t unanswered_since;    /* what was sent since then has no answer, monotonic; 0: it has */
+    uint64_t unanswered_from;   /* facts.tx_bytes before that; to be read beside it alone */
     nsec_t renew_since;  /* what was sent since then should have renewed the session; 0: nothing
                             was sent that should */
     uint64_t renew_from; /* facts.tx_bytes before that; to be read beside it alone */

@@ -310,8 +310,8 @@ bool reconcile_has_keys(const struct reconcile *rc, const struct x25519_public *
 }
 
 /* An engine that has one key has the one that is called under, and takes no other one. */
-static int check_keys(struct reconcile *rc, struct wg_config *want,
-    struct reconcile_secrets *secrets, struct err *e)
+static int check_keys(
+    struct reconcile *rc, struct wg_config *want, struct reconcile_secrets *secrets, struct err *e)
 {
     bool is_asked = wg_config_has_next_keys(want);
     int r = is_asked ? rc->engine->ops->check_next_keys(rc->engine, e) : 0;
@@ -410,8 +410,8 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
             res->n_foreign++;
         }
         res->n_changes += d.n_peers + d.set_key + d.set_next_key + d.set_initiate_with_next +
-                          d.set_listen_port + d.set_fwmark + d.set_relay +
-                          d.set_shows_dscp + diff_count_rates(&d);
+                          d.set_listen_port + d.set_fwmark + d.set_relay + d.set_shows_dscp +
+                          diff_count_rates(&d);
         remember(rc, want);
         rc->has_passed = true;
         rc->tells_all = false;

@@ -73,18 +73,21 @@ struct reconcile {
     unsigned accepts_own_on;        /* the interface that takes its packets; 0: none yet */
     char rates_why[ENGINE_WHY_MAX]; /* why rates that are wanted are not kept, a clause; "": they
                                        are, or none is wanted */
-    bool has_one_key;               /* the last pass had second keys, which the engine cannot take */
-    struct wg_config applied;       /* what the engine was last told */
-    bool has_applied;               /* @applied is known, from this agent or an earlier one */
-    bool has_passed;                /* this agent has told it: @applied is not an earlier agent's */
-    bool tells_all;     /* the next pass tells each endpoint, even if the engine has it */
+    bool has_one_key;         /* the last pass had second keys, which the engine cannot take */
+    struct wg_config applied; /* what the engine was last told */
+    bool has_applied;         /* @applied is known, from this agent or an earlier one */
+    bool has_passed;          /* this agent has told it: @applied is not an earlier agent's */
+    bool tells_all;           /* the next pass tells each endpoint, even if the engine has it */
     bool keeps_unknown; /* peers that the engine has and the snapshot does not stay: an earlier
                            agent may have heard of them after it had kept its last snapshot */
     uint64_t n_foreign; /* peers that were removed and that no agent of this node had added */
     struct x25519_public foreign; /* the last of these; none: there was none */
 };
 
-#define RECONCILE_NULL {.nl = NETLINK_NULL}
+#define RECONCILE_NULL                                                                             \
+    {                                                                                              \
+        .nl = NETLINK_NULL                                                                         \
+    }
 
 /** What a run did. */
 struct reconcile_result {

@@ -58,9 +58,9 @@ struct state_hub_api {
 struct state {
     struct x25519_secret secret; /* wiped by state_deinit() */
     struct x25519_public former; /* the key before this one; none: it is the first, or not known */
-    struct x25519_public next;   /* not in the file: the key that this node goes on with; none: it does
-                                    not change its key */
-    int64_t keyed_at; /* when it got its key, as the file's time says, s since 1970 */
+    struct x25519_public next;   /* not in the file: the key that this node goes on with; none: it
+                                    does   not change its key */
+    int64_t keyed_at;            /* when it got its key, as the file's time says, s since 1970 */
     char interface[STATE_INTERFACE_MAX];
     enum engine_kind engine;
     bool wants_relay;            /* this node is to be a relay for others, if the hub admits it */

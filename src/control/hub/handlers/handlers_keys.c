@@ -27,7 +27,7 @@
 #include "os/log.h"
 
 /* Who was heard in that time is there. A hub that was started later does not know who is. */
-#define HEARD_FOR (30 * NSEC_PER_SEC)
+#define HEARD_FOR     (30 * NSEC_PER_SEC)
 #define KNOWS_AFTER_S 60
 
 /* ---- what a member says, and is told --------------------------------------------------------- */
@@ -46,8 +46,9 @@ static const struct model_node *find(const struct keys_call *call, struct respon
         model_find_node(model_find_network(call->reply.h->model, call->network), call->member);
     struct x25519_public other;
 
-    if (node && (x25519_public_equal(&node->spec.key, &call->key) ||
-                    (key_node_other(&node->spec, &other) && x25519_public_equal(&other, &call->key))))
+    if (node &&
+        (x25519_public_equal(&node->spec.key, &call->key) ||
+            (key_node_other(&node->spec, &other) && x25519_public_equal(&other, &call->key))))
         return node;
     response_refuse(
         rs, 403, "network \"%s\" has no node \"%s\" any more", call->network, call->member);
@@ -74,7 +75,8 @@ static json_t *heard_of(const struct handlers *h, const struct model_node *node,
     return names;
 }
 
-static void answer(const struct handlers *h, const struct model_node *node, nsec_t now, struct response *rs)
+static void answer(
+    const struct handlers *h, const struct model_node *node, nsec_t now, struct response *rs)
 {
     const struct x25519_public *next = key_node_next(&node->spec);
     char key[X25519_BASE64_MAX];
@@ -146,7 +148,8 @@ static int follow(struct node *spec, struct node_keys *keys, const struct model_
 
     if (said->stage == KEYS_STAGE_ENDED) {
         if (!is_kept || !x25519_public_equal(&s->new_key, &node->spec.key)) {
-            response_refuse(rs, 409, "node \"%s\" has not made that key its own here", spec->meta.name);
+            response_refuse(
+                rs, 409, "node \"%s\" has not made that key its own here", spec->meta.name);
             return -1;
         }
         keys->next = (struct x25519_public){{0}};
@@ -156,7 +159,8 @@ static int follow(struct node *spec, struct node_keys *keys, const struct model_
     if (!is_kept) {
         /* Where its key is its next one already, only the end of that change was not heard. */
         if (next && !x25519_public_equal(next, &node->spec.key)) {
-            response_refuse(rs, 409, "node \"%s\" has made another next key known", spec->meta.name);
+            response_refuse(
+                rs, 409, "node \"%s\" has made another next key known", spec->meta.name);
             return -1;
         }
         if (!may_follow(node, s, rs))
@@ -208,8 +212,7 @@ static void take_stage(struct reply *l, const struct model_node *node,
         "none", "make its next key known", "change its key", "erase its old key"};
     _Static_assert(sizeof(changes) / sizeof(*changes) == KEYS_STAGE_N, "words each");
     struct node spec = node->spec;
-    struct node_keys *keys =
-        spec.keys ? node_keys_copy(spec.keys) : calloc(1, sizeof(*spec.keys));
+    struct node_keys *keys = spec.keys ? node_keys_copy(spec.keys) : calloc(1, sizeof(*spec.keys));
     int r;
 
     if (!keys) {
@@ -295,10 +298,12 @@ static bool can_rotate(const struct model_node *node, struct response *rs)
     const char *name = node->spec.meta.name;
 
     if (node->spec.hub)
-        response_refuse(rs, 400, "node \"%s\" is a hub, and only the keys of nodes change yet", name);
+        response_refuse(
+            rs, 400, "node \"%s\" is a hub, and only the keys of nodes change yet", name);
     else if (node->spec.stock)
         response_refuse(rs, 400,
-            "node \"%s\" is a stock WireGuard, whose key is changed where it runs, and which is then "
+            "node \"%s\" is a stock WireGuard, whose key is changed where it runs, and which is "
+            "then "
             "added anew",
             name);
     else if (edge)
@@ -326,7 +331,8 @@ static void asked(struct reply *l, struct response *rs)
 
     if (!node) {
         if (net)
-            response_refuse(rs, 404, "network \"%s\" has no node \"%s\"", l->rq.params[0], l->rq.params[1]);
+            response_refuse(
+                rs, 404, "network \"%s\" has no node \"%s\"", l->rq.params[0], l->rq.params[1]);
         return;
     }
     log_info("node \"%s\" of network \"%s\" is asked to change its key", l->rq.params[1],
@@ -365,7 +371,8 @@ static void rotate(struct reply *l, const struct request *rq, struct response *r
         is_forced == node->spec.keys->is_forced)
         answer_rotate(node, rs);
     else
-        write_node(l, node, &spec, is_forced ? "change its key, by force" : "change its key", asked, rs);
+        write_node(
+            l, node, &spec, is_forced ? "change its key, by force" : "change its key", asked, rs);
     (void)node_keys_free(keys);
 }
 

@@ -121,8 +121,8 @@ static void test_the_course_of_a_change(void **state)
         say("moved", 0, 200, "\"serial\":1");
         assert_true(is_key(&x()->key, 1));
         assert_true(is_key(key_node_next(x()), 1));
-        assert_ptr_equal(model_find_key(sample_hub_network(&hub), &keys.keys[0]),
-            sample_hub_node(&hub, "x"));
+        assert_ptr_equal(
+            model_find_key(sample_hub_network(&hub), &keys.keys[0]), sample_hub_node(&hub, "x"));
     }
     for (int i = 0; i < 2; i++) {
         say("ended", 0, 200, "\"serial\":1");
@@ -158,12 +158,12 @@ static void test_refusals(void **state)
     say("prepared", 1, 409, "the statement is not of the key that node");
     say("ended", 0, 409, "has not made that key its own here");
     sample_keys_make(&others, "default", "y");
-    (void)snprintf(body, sizeof(body), "{\"stage\":\"prepared\",\"statement\":\"%s\"}",
-        others.statements[0]);
+    (void)snprintf(
+        body, sizeof(body), "{\"stage\":\"prepared\",\"statement\":\"%s\"}", others.statements[0]);
     ask("x", "POST", "/v1/keys", body, 403, "about \\\"y\\\"");
     sample_keys_make(&others, "other", "x");
-    (void)snprintf(body, sizeof(body), "{\"stage\":\"prepared\",\"statement\":\"%s\"}",
-        others.statements[0]);
+    (void)snprintf(
+        body, sizeof(body), "{\"stage\":\"prepared\",\"statement\":\"%s\"}", others.statements[0]);
     ask("x", "POST", "/v1/keys", body, 403, "of network \\\"other\\\"");
     ask("a", "POST", "/v1/keys", body, 403, NULL);
     ask("x", "POST", "/v1/keys", "{\"stage\":\"moved\"}", 400, "is missing");

@@ -30,10 +30,10 @@ void key_course_ack(const struct model_node *node, const char *member, const cha
 /** key_course_say() - @node says how far it is; nothing where it does not change its key. */
 void key_course_say(const struct model_node *node, const struct keys_request *rq);
 
-/** key_course_acks() - lends what was acknowledged of the key that @node goes on with; NULL: nothing
- * was. */
+/** key_course_acks() - lends what was acknowledged of the key that @node goes on with; NULL:
+ * nothing was. */
 json_t *key_course_acks(const struct model_node *node);
 
-/** key_course_said() - lends what @node says of its change; NULL: it does not change its key, or has
- * said nothing. */
+/** key_course_said() - lends what @node says of its change; NULL: it does not change its key, or
+ * has said nothing. */
 json_t *key_course_said(const struct model_node *node);

@@ -128,7 +128,7 @@ struct model_node {
     struct node spec;                /* as stored; its status stays NULL, see reports.h */
     const struct model_network *net; /* pins */
     struct token_hash token;         /* of the secret that admitted it; zeroes for the hub itself */
-    struct model_key by_key[2];         /* its own; and while it changes that, the other one */
+    struct model_key by_key[2];      /* its own; and while it changes that, the other one */
     struct model_address by_address[2]; /* v4 and v6 */
     struct list of_hubs;                /* in its network's hubs, if it is one */
     struct list edges;                  /* of struct model_edge_end: what is said about its edges */

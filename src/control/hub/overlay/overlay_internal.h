@@ -139,7 +139,10 @@ struct addresses {
     struct log_limit limit;
 };
 
-#define ADDRESSES_NULL {0}
+#define ADDRESSES_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /**
  * addresses_open() - read what the hub knew when it ran last
@@ -220,18 +223,18 @@ struct overlay_network {
 struct overlay_probes {
     struct path_keys *keys[2]; /* owns; of each of its keys; wiped with it; NULL: it has not asked
                                   since it has that */
-    struct rate rate;       /* of its frames */
-    uint64_t sequence;      /* of the last that was believed */
-    uint16_t mtu;           /* inner bytes that the way carries in both directions; 0: not known */
-    uint16_t routed;        /* that its own routes have; 0: it has none */
+    struct rate rate;          /* of its frames */
+    uint64_t sequence;         /* of the last that was believed */
+    uint16_t mtu;    /* inner bytes that the way carries in both directions; 0: not known */
+    uint16_t routed; /* that its own routes have; 0: it has none */
 };
 
 /** One of a member's keys: its own, and while it changes that, the other one. */
 struct overlay_key {
     struct htab_link link;     /* under the lock */
     struct overlay_node *node; /* pins */
-    struct x25519_public key;  /* changes under the lock, read on the loop without; none: it is not in
-                                  the table */
+    struct x25519_public key;  /* changes under the lock, read on the loop without; none: it is not
+                                  in  the table */
 };
 
 /** A member but the hub itself: hangs on served_node.overlay. */

@@ -439,8 +439,7 @@ static void follow(struct overlay_node *node)
         router_node_set_keys(
             router_of(node->network), at_router, &node->model->spec.key, other_key(node));
     if (r == 0)
-        r = change_rendered(
-            node, DIFF_OP_UPDATE, CONTACT_AS_IS, is_replaced ? &before : NULL, &e);
+        r = change_rendered(node, DIFF_OP_UPDATE, CONTACT_AS_IS, is_replaced ? &before : NULL, &e);
     if (r != 0)
         log_error("the keys of node %s of network %s: %s", node->model->spec.meta.name,
             node->network->model->spec.meta.name, r == -ENOMEM ? "no memory" : err_text(&e));
@@ -729,8 +728,8 @@ static void take_probe(struct probe_answers *pa, struct overlay_node *node,
 
     if (!rate_take(&node->probes.rate, now, EACH_MEMBER, BURST_MEMBER) ||
         !rate_take(&pa->rate, now, EACH_OF_ALL, BURST_OF_ALL) ||
-        !path_frame_open(keys, msg->frame, len, &probe) ||
-        probe.kind != PATH_FRAME_PROBE || (probe.flags & PATH_FRAME_WHOLE) == 0)
+        !path_frame_open(keys, msg->frame, len, &probe) || probe.kind != PATH_FRAME_PROBE ||
+        (probe.flags & PATH_FRAME_WHOLE) == 0)
         return;
     /* What the member says that it has found; never by an older frame that somebody has kept. */
     if (probe.sequence > node->probes.sequence) {

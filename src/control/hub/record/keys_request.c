@@ -11,8 +11,7 @@
 #include "mesh/object/node.h"
 
 const char *const keys_stage_names[] = {"none", "prepared", "moved", "ended"};
-_Static_assert(
-    sizeof(keys_stage_names) / sizeof(*keys_stage_names) == KEYS_STAGE_N, "a name each");
+_Static_assert(sizeof(keys_stage_names) / sizeof(*keys_stage_names) == KEYS_STAGE_N, "a name each");
 
 static void read_acks(struct fields *f, struct keys_request *rq)
 {
@@ -60,8 +59,8 @@ int keys_request_decode(struct keys_request *ret, const json_t *json, struct err
     struct err why = ERR_NULL;
 
     fields_enum(&f, "stage", FIELDS_OPTIONAL, keys_stage_names, KEYS_STAGE_N, &stage);
-    rq.text = fields_string(&f, "statement", stage == KEYS_STAGE_NONE ? FIELDS_OPTIONAL : FIELDS_REQUIRED,
-        4, NODE_KEYS_STATEMENT_MAX);
+    rq.text = fields_string(&f, "statement",
+        stage == KEYS_STAGE_NONE ? FIELDS_OPTIONAL : FIELDS_REQUIRED, 4, NODE_KEYS_STATEMENT_MAX);
     if (rq.text && key_statement_parse(&rq.statement, rq.text, &why) != 0)
         fields_fail(&f, "%s", err_text(&why));
     read_acks(&f, &rq);

@@ -68,8 +68,9 @@ static void test_what_is_refused(void **state)
             "keys: \"stage\" is \"x\", and one of none, prepared, moved, ended is allowed"},
         {"{\"statement\":\"AAAA\"}",
             "keys: the statement of a key does not begin with \"weft key statement 1\""},
-        {"{\"acks\":{\"n3\":\"AAAA\"}}", "keys: an acknowledgement of \"acks\" is not a node's name "
-                                         "and 32 bytes in base64"},
+        {"{\"acks\":{\"n3\":\"AAAA\"}}",
+            "keys: an acknowledgement of \"acks\" is not a node's name "
+            "and 32 bytes in base64"},
         {"{\"acks\":{\"-\":\"" ACK "\"}}", "keys: an acknowledgement of \"acks\" is not a node's "
                                            "name and 32 bytes in base64"},
         {"{\"waitsFor\":[\"-\"]}", "keys: \"waitsFor\" has what is no node's name"},

@@ -361,8 +361,8 @@ int first_sight_chain(struct first_sight *fs, const struct node *node, const cha
     return r;
 }
 
-bool first_sight_on_call(struct first_sight *fs, const char *name,
-    const struct x25519_public *key, const struct first_sight_facts *facts)
+bool first_sight_on_call(struct first_sight *fs, const char *name, const struct x25519_public *key,
+    const struct first_sight_facts *facts)
 {
     struct first_sight_peer *peer = find(fs, name);
     struct key_peer keys;

@@ -42,8 +42,8 @@
 #define FIRST_SIGHT_SHOWN_S (24 * 3600)
 /** For so long a peer is remembered that was removed. */
 #define FIRST_SIGHT_KEPT_S (7 * 24 * 3600)
-/** A peer of which nothing came for so long has no session any more: it is called under its next key
- * when the hub says that it has that. */
+/** A peer of which nothing came for so long has no session any more: it is called under its next
+ * key when the hub says that it has that. */
 #define FIRST_SIGHT_SESSION_S 180
 /** Most peers that are remembered. */
 #define FIRST_SIGHT_PEERS_MAX 131072
@@ -169,8 +169,8 @@ int first_sight_chain(struct first_sight *fs, const struct node *node, const cha
  *
  * Return: true: what is believed of it has changed.
  */
-bool first_sight_on_call(struct first_sight *fs, const char *name,
-    const struct x25519_public *key, const struct first_sight_facts *facts);
+bool first_sight_on_call(struct first_sight *fs, const char *name, const struct x25519_public *key,
+    const struct first_sight_facts *facts);
 
 /** first_sight_level() - what may be told a peer that goes on with @next. */
 enum key_ack_level first_sight_level(

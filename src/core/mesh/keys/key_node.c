@@ -58,6 +58,5 @@ bool key_node_follows(const struct node *before, const struct node *now)
 
 struct key_subject key_node_subject(const char *network, const struct node *node)
 {
-    return (struct key_subject){
-        .kind = KEY_KIND_NODE, .network = network, .name = node->meta.name};
+    return (struct key_subject){.kind = KEY_KIND_NODE, .network = network, .name = node->meta.name};
 }

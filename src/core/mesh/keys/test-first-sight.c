@@ -274,7 +274,8 @@ static void test_a_key_that_is_not_signed(void **state)
     c.w->heard_at = BEGIN;
     sample_keys_make(&others, "default", "n4");
     sample_keys_say(&c.said.node, &others, 0, 1, 1);
-    assert_int_equal(first_sight_chain(&c.w->fs, &c.said.node, "default", &c.w->facts, &e), -EINVAL);
+    assert_int_equal(
+        first_sight_chain(&c.w->fs, &c.said.node, "default", &c.w->facts, &e), -EINVAL);
     assert_true(strlen(err_text(&e)) > 0);
     assert_int_equal(say(c.w, &c.said), FIRST_SIGHT_KEPT);
     expect_keys(&c, 0, -1);

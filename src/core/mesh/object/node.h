@@ -79,7 +79,10 @@ struct node {
                                        */
 };
 
-#define NODE_NULL {0}
+#define NODE_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind node_kind;

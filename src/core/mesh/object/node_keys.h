@@ -26,18 +26,21 @@ struct fields;
 struct node_keys {
     struct x25519_public next; /* that the node goes on with; none: it does not change its key now.
                                   From when it makes it known until it has erased the one before */
-    uint64_t wanted_serial;    /* of the statement that it was last asked to make; 0: it never was */
-    bool is_forced;            /* and it waits for nobody */
+    uint64_t wanted_serial; /* of the statement that it was last asked to make; 0: it never was */
+    bool is_forced;         /* and it waits for nobody */
     char *statements[NODE_KEYS_STATEMENTS_MAX]; /* owns; @n_statements, the newest last */
     unsigned n_statements;
 
     /* Not in JSON: what the reader knows by itself. */
-    struct x25519_public other; /* a handshake under this key is the node's as well; none: it has
-                                   one key */
+    struct x25519_public other;  /* a handshake under this key is the node's as well; none: it has
+                                    one key */
     struct x25519_public former; /* that it had before; none: it is not known */
 };
 
-#define NODE_KEYS_NULL {.n_statements = 0}
+#define NODE_KEYS_NULL                                                                             \
+    {                                                                                              \
+        .n_statements = 0                                                                          \
+    }
 
 /** node_keys_free() - NULL is fine. Always NULL. */
 struct node_keys *node_keys_free(struct node_keys *k);

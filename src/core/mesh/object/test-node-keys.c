@@ -1,5 +1,5 @@
-/* test-node-keys.c - how the key of a node changes, as its object says it: what is taken, what comes
- * back, and the sentence with which the rest is refused. */
+/* test-node-keys.c - how the key of a node changes, as its object says it: what is taken, what
+ * comes back, and the sentence with which the rest is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,8 @@ static void expect(const char *keys, enum object_mode mode, const char *says, st
 static void test_there_and_back(void **state)
 {
     static const char *const said[] = {
-        "{\"next\":\"" NEXT "\",\"wantedSerial\":3,\"forced\":true,\"statements\":[\"AAAA\",\"AAA=\"]}",
+        "{\"next\":\"" NEXT
+        "\",\"wantedSerial\":3,\"forced\":true,\"statements\":[\"AAAA\",\"AAA=\"]}",
         "{\"wantedSerial\":1}", "{\"statements\":[\"+/+=\"]}"};
 
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
@@ -74,9 +75,10 @@ static void test_refusals(void **state)
         const char *said;
         const char *says;
     } cases[] = {
-        {"{\"next\":\"x\"}", "Node \"a\": keys: \"next\" is not a public key: 44 characters of base64"},
-        {"{\"wantedSerial\":0}",
-            "Node \"a\": keys: \"wantedSerial\" is not a whole number from 1 to 9223372036854775807"},
+        {"{\"next\":\"x\"}",
+            "Node \"a\": keys: \"next\" is not a public key: 44 characters of base64"},
+        {"{\"wantedSerial\":0}", "Node \"a\": keys: \"wantedSerial\" is not a whole number from 1 "
+                                 "to 9223372036854775807"},
         {"{\"statements\":[\"AAA\"]}",
             "Node \"a\": keys: a statement of \"statements\" is not base64 of 4 to 476 characters"},
         {"{\"statements\":[\"A===\"]}",
@@ -96,13 +98,13 @@ static void test_refusals(void **state)
     expect("{\"nxt\":1}", OBJECT_STRICT, "Node \"a\": keys: \"nxt\" is not a field of it", &n);
     expect("{\"nxt\":1}", OBJECT_LENIENT, NULL, &n);
     node_deinit(&n);
-    (void)snprintf(long_one, sizeof(long_one), "{\"statements\":[\"%0*d\"]}",
-        NODE_KEYS_STATEMENT_MAX, 0);
+    (void)snprintf(
+        long_one, sizeof(long_one), "{\"statements\":[\"%0*d\"]}", NODE_KEYS_STATEMENT_MAX, 0);
     expect(long_one, OBJECT_STRICT, NULL, &n);
     assert_int_equal(strlen(node_keys_last(n.keys)), NODE_KEYS_STATEMENT_MAX);
     node_deinit(&n);
-    (void)snprintf(long_one, sizeof(long_one), "{\"statements\":[\"%0*d\"]}",
-        NODE_KEYS_STATEMENT_MAX + 4, 0);
+    (void)snprintf(
+        long_one, sizeof(long_one), "{\"statements\":[\"%0*d\"]}", NODE_KEYS_STATEMENT_MAX + 4, 0);
     expect(long_one, OBJECT_STRICT,
         "Node \"a\": keys: a statement of \"statements\" is not base64 of 4 to 476 characters", &n);
 }

@@ -362,8 +362,7 @@ static void expect_key_rotation(
     struct err e = ERR_NULL;
     int r;
 
-    assert_int_equal(
-        json_object_set_new(json_object_get(json, "spec"), "keyRotation", value), 0);
+    assert_int_equal(json_object_set_new(json_object_get(json, "spec"), "keyRotation", value), 0);
     r = object_decode(&o, json, mode, &e);
     assert_int_equal(r, says ? -EINVAL : 0);
     if (says)
@@ -381,14 +380,16 @@ static void test_key_rotation(void **state)
     expect_key_rotation(json_integer(60), OBJECT_STRICT, 60, NULL);
     expect_key_rotation(json_string("30d"), OBJECT_STRICT, 30 * 86400, NULL);
     expect_key_rotation(json_integer(59), OBJECT_STRICT, 0,
-        "Network \"default\": \"keyRotation\" is 59 s, and only 0 or 60 to 316224000 s are allowed");
+        "Network \"default\": \"keyRotation\" is 59 s, and only 0 or 60 to 316224000 s are "
+        "allowed");
     expect_key_rotation(json_string("1s"), OBJECT_STRICT, 0,
         "Network \"default\": \"keyRotation\" is 1 s, and only 0 or 60 to 316224000 s are allowed");
     expect_key_rotation(json_integer(316224001), OBJECT_STRICT, 0,
         "Network \"default\": \"keyRotation\" is 316224001 s, and only 0 or 60 to 316224000 s are "
         "allowed");
     expect_key_rotation(json_string("monthly"), OBJECT_STRICT, 0,
-        "Network \"default\": \"keyRotation\" \"monthly\" is not a duration from 0 s to 3660 d 0 h (such "
+        "Network \"default\": \"keyRotation\" \"monthly\" is not a duration from 0 s to 3660 d 0 h "
+        "(such "
         "as 90s, 15m, 1h, 7d)");
     /* As an earlier hub has stored it. */
     expect_key_rotation(json_integer(7), OBJECT_LENIENT, 7, NULL);

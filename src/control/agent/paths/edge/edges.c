@@ -18,8 +18,8 @@ void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret
     hub_mtus_init(&e->hubs, secret, own, rng);
 }
 
-void edges_set_keys(struct edges *e, const struct x25519_secret *secret,
-    const struct x25519_public *calls)
+void edges_set_keys(
+    struct edges *e, const struct x25519_secret *secret, const struct x25519_public *calls)
 {
     e->own = *calls;
     hub_mtus_set_secret(&e->hubs, secret);

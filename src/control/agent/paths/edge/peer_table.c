@@ -178,8 +178,7 @@ static bool is_same(const struct peer_entry *peer, const struct node *node)
     struct x25519_public other = other_of(node);
 
     return x25519_public_equal(&peer->key, &node->key) ||
-           x25519_public_equal(&peer->other, &node->key) ||
-           x25519_public_equal(&peer->key, &other);
+           x25519_public_equal(&peer->other, &node->key) || x25519_public_equal(&peer->key, &other);
 }
 
 static void update_entry(struct peer_entry *peer, const struct node *node, enum path_policy policy)

@@ -717,20 +717,20 @@ static void poll_keys(struct agent *a, nsec_t now)
         .now = now,
         .wall_s = a->wall_clock() / NSEC_PER_SEC};
     const struct node *node;
-    unsigned wishes;
+    unsigned actions;
     size_t i = 0;
 
     if (a->is_ending)
         return;
-    wishes = key_change_poll(&a->keys, &facts);
-    if (wishes & KEY_CHANGE_OWN)
+    actions = key_change_poll(&a->keys, &facts);
+    if (actions & KEY_CHANGE_OWN)
         use_own_key(a, now);
-    if (wishes & KEY_CHANGE_APPLY) {
+    if (actions & KEY_CHANGE_APPLY) {
         agent_core_apply_keys(a, now);
         agent_core_pass(a);
         poll_plan_request(&a->poll, now + AGENT_CORE_SOON);
     }
-    while ((wishes & KEY_CHANGE_CALL) && (node = key_change_next_call(&a->keys, &a->snapshot, &i)))
+    while ((actions & KEY_CHANGE_CALL) && (node = key_change_next_call(&a->keys, &a->snapshot, &i)))
         begin_handshake(a, &node->key, node->meta.name);
 }
 

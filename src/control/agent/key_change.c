@@ -27,6 +27,8 @@
 #define SAY_MAX   (30 * NSEC_PER_SEC)
 /* After its start an agent begins no change by the clock for so long, and some of that more. */
 #define BEGIN_AFTER (60 * NSEC_PER_SEC)
+/* After a statement that no hub takes another one is made so much later. */
+#define AGAIN_AFTER (300 * NSEC_PER_SEC)
 /* Acknowledgements that are checked in a poll: each costs four multiplications at most. */
 #define CHECKS_MAX 64
 
@@ -91,7 +93,8 @@ void key_change_close(struct key_change *kc)
     json_decref(kc->levels);
     json_decref(kc->acks);
     json_decref(kc->acked);
-    kc->levels = kc->acks = kc->acked = NULL;
+    json_decref(kc->owed);
+    kc->levels = kc->acks = kc->acked = kc->owed = NULL;
 }
 
 /* Has the disk it, whatever has become of it here? */
@@ -189,6 +192,15 @@ static int64_t due_at(const struct key_change *kc, const struct snapshot *s)
     return due > INT64_MAX ? INT64_MAX : (int64_t)due;
 }
 
+/* Has the snapshot the statement by which this node has its key, where there is one? */
+static bool is_last_known(const struct key_change *kc, const struct node *self)
+{
+    struct key_statement last;
+
+    return x25519_public_is_none(&kc->state->former) ||
+           (key_node_last(self, &last) && x25519_public_equal(&last.new_key, own_key(kc)));
+}
+
 /* Is a change wanted, and may it begin? */
 static bool is_wanted(struct key_change *kc, const struct key_change_facts *facts)
 {
@@ -197,8 +209,10 @@ static bool is_wanted(struct key_change *kc, const struct key_change_facts *fact
 
     if (!kc->dir || kc->is_damaged || !facts->has_engine || self->hub)
         return false;
-    /* The hub has not heard of the end of the last one. */
-    if (key_node_next(self))
+    /* The hub has not heard of the end of the last one, or this node not what the hub has of it. */
+    if (key_node_next(self) || !is_last_known(kc, self))
+        return false;
+    if (kc->refused_at != 0 && facts->now - kc->refused_at < AGAIN_AFTER)
         return false;
     if (self->keys && self->keys->wanted_serial > key_node_serial(self))
         return true;
@@ -216,6 +230,8 @@ static unsigned begin(struct key_change *kc, const struct key_change_facts *fact
     }
     (void)key_rotation_begin(&kc->rotation, &kc->next_key);
     kc->stage_at = facts->now;
+    for (unsigned i = 0; i < kc->hubs.n; i++)
+        kc->hubs.items[i].is_refused = false;
     log_info("this node changes its key");
     return KEY_CHANGE_APPLY;
 }
@@ -375,8 +391,58 @@ static unsigned move(struct key_change *kc, nsec_t now)
     return KEY_CHANGE_APPLY | KEY_CHANGE_CALL;
 }
 
+const struct node *key_change_next_call(
+    const struct key_change *kc, const struct snapshot *s, size_t *i)
+{
+    while ((key_change_calls_next(kc) || json_object_size(kc->owed) > 0) && *i < s->nodes.n) {
+        const struct node *node = &s->nodes.items[(*i)++]->node;
+        const char *name = node->meta.name;
+        bool is_to_hear = key_change_calls_next(kc) ? level_of(kc, name) < KEY_ACK_BELIEVED
+                                                    : json_object_get(kc->owed, name) != NULL;
+
+        if (is_to_hear && !node->hub && !node->stock && strcmp(name, s->self) != 0)
+            return node;
+    }
+    return NULL;
+}
+
+/* Who was away, or is not waited for, is called when it is heard again. */
+static void owe_calls(struct key_change *kc, const struct snapshot *s)
+{
+    size_t i = 0;
+    const struct node *node;
+
+    json_decref(kc->owed);
+    kc->owed = NULL;
+    while ((node = key_change_next_call(kc, s, &i))) {
+        if (!kc->owed)
+            kc->owed = json_object();
+        (void)json_object_set_new(kc->owed, node->meta.name, json_true());
+    }
+}
+
+/* Have some of them been heard, so that they are to be called now? */
+static bool has_owed_calls(struct key_change *kc, const struct key_change_facts *facts)
+{
+    const char *name;
+    json_t *value;
+    void *tmp;
+    bool has = false;
+
+    json_object_foreach_safe(kc->owed, tmp, name, value) {
+        const struct node *node = snapshot_find_node(facts->snapshot, name);
+        const struct observation *ob = node ? observe_find(facts->seen, &node->key) : NULL;
+
+        if (!node || (ob && ob->handshake_at > kc->stage_at))
+            (void)json_object_del(kc->owed, name);
+        else
+            has |= ob && ob->heard_at > kc->stage_at && facts->now - ob->heard_at < CALL_EACH;
+    }
+    return has && facts->now - kc->called_at >= CALL_EACH;
+}
+
 /* The key before is forgotten: first on the disk. */
-static unsigned erase(struct key_change *kc, nsec_t now)
+static unsigned erase(struct key_change *kc, const struct snapshot *s, nsec_t now)
 {
     struct state *st = kc->state;
     struct node *self = (struct node *)(uintptr_t)snapshot_self(&st->snapshot);
@@ -401,6 +467,7 @@ static unsigned erase(struct key_change *kc, nsec_t now)
         return 0;
     if (state_forget_next_key(kc->dir, &e) < 0)
         log_limited(&kc->limit, now, LOG_LEVEL_WARNING, "%s", err_text(&e));
+    owe_calls(kc, s);
     key_rotation_take(&kc->rotation, KEY_ROTATION_ERASE);
     forget_next(kc);
     kc->stage_at = now;
@@ -408,41 +475,47 @@ static unsigned erase(struct key_change *kc, nsec_t now)
     return KEY_CHANGE_APPLY | KEY_CHANGE_OWN;
 }
 
+/* Nobody has the statement, so the change may as well not have begun. */
+static unsigned give_up(struct key_change *kc, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    if (state_forget_next_key(kc->dir, &e) < 0) {
+        log_limited(&kc->limit, now, LOG_LEVEL_WARNING, "%s", err_text(&e));
+        return 0;
+    }
+    kc->refused_at = kc->stage_at = now;
+    forget_next(kc);
+    log_warning("this node keeps its key, because no hub takes its statement of the next one");
+    return KEY_CHANGE_APPLY;
+}
+
 static unsigned act(struct key_change *kc, const struct key_change_facts *facts)
 {
+    bool is_refused = kc->rotation.state == KEY_ROTATION_PREPARED &&
+                      key_hubs_all_refuse(&kc->hubs, facts->hubs, &kc->next_key);
     bool may_call =
         kc->rotation.state == KEY_ROTATION_MOVED && facts->now - kc->called_at >= CALL_EACH;
-    unsigned wishes = 0;
+    unsigned actions = 0;
 
+    if (is_refused)
+        return give_up(kc, facts->now);
     switch (decide(kc, facts)) {
     case KEY_ROTATION_MOVE:
-        wishes = move(kc, facts->now);
+        actions = move(kc, facts->now);
         break;
     case KEY_ROTATION_ERASE:
-        return erase(kc, facts->now);
+        return erase(kc, facts->snapshot, facts->now);
     case KEY_ROTATION_WAIT:
     case KEY_ROTATION_ANNOUNCE:
     case KEY_ROTATION_FINISH:
         /* Hubs are told how far it is, whatever it waits for. */
-        wishes = may_call ? KEY_CHANGE_CALL : 0;
+        actions = may_call ? KEY_CHANGE_CALL : 0;
         break;
     }
-    if (wishes & KEY_CHANGE_CALL)
+    if (actions & KEY_CHANGE_CALL)
         kc->called_at = facts->now;
-    return wishes;
-}
-
-const struct node *key_change_next_call(
-    const struct key_change *kc, const struct snapshot *s, size_t *i)
-{
-    while (key_change_calls_next(kc) && *i < s->nodes.n) {
-        const struct node *node = &s->nodes.items[(*i)++]->node;
-
-        if (!node->hub && !node->stock && strcmp(node->meta.name, s->self) != 0 &&
-            level_of(kc, node->meta.name) < KEY_ACK_BELIEVED)
-            return node;
-    }
-    return NULL;
+    return actions;
 }
 
 /* ---- what this node acknowledges ------------------------------------------------------------- */
@@ -535,24 +608,28 @@ static struct key_hubs_say say_of(const struct key_change *kc, const struct snap
 unsigned key_change_poll(struct key_change *kc, const struct key_change_facts *facts)
 {
     struct key_hubs_say say;
-    unsigned wishes = 0;
+    unsigned actions = 0;
 
     if (kc->rotation.state == KEY_ROTATION_IDLE) {
         if (is_wanted(kc, facts))
-            wishes = begin(kc, facts);
+            actions = begin(kc, facts);
+        else if (has_owed_calls(kc, facts))
+            actions = KEY_CHANGE_CALL;
+        if (actions & KEY_CHANGE_CALL)
+            kc->called_at = facts->now;
     } else {
         take_acks(kc, facts->snapshot);
         see_stock_peers(kc, facts);
-        wishes = act(kc, facts);
+        actions = act(kc, facts);
     }
     make_acks(kc, facts);
     say = say_of(kc, facts->snapshot, facts->now);
     /* Nobody hears of a key under which the engine does not answer yet. */
     if (kc->rotation.state != KEY_ROTATION_IDLE &&
-        (!facts->is_applied || wishes & KEY_CHANGE_APPLY))
+        (!facts->is_applied || actions & KEY_CHANGE_APPLY))
         say.stage = NULL;
     key_hubs_poll(&kc->hubs, facts->hubs, &say, facts->now);
-    return wishes;
+    return actions;
 }
 
 bool key_change_is_settled(const struct key_change *kc, const struct snapshot *s)

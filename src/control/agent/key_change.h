@@ -35,14 +35,17 @@ struct key_change {
     bool is_damaged; /* keys.json does not parse, and is left alone: no change begins */
     struct key_hubs hubs;
     json_t *levels; /* owns; {"NODE": level} that were acknowledged of the next key; NULL: none */
-    json_t *acks;   /* owns; {"NODE": "base64"}: what this node acknowledges; NULL: nothing */
-    json_t *acked;  /* owns; {"NODE": "LEVEL KEY KEY"}, of which each is made */
+    json_t *owed;  /* owns; {"NODE": true}: who has not heard of the key when the last change ended;
+                      NULL: everybody has */
+    json_t *acks;  /* owns; {"NODE": "base64"}: what this node acknowledges; NULL: nothing */
+    json_t *acked; /* owns; {"NODE": "LEVEL KEY KEY"}, of which each is made */
     nsec_t
         settled_at;   /* since when all hubs say that the next key is this node's; 0: they do not */
     nsec_t stage_at;  /* when the present stage began, here */
     nsec_t called_at; /* when others were last called under the next key */
     nsec_t begun_at;  /* of the agent */
-    unsigned n_waits; /* as of the last poll: nodes for which it waits */
+    nsec_t refused_at;               /* when hubs refused a statement last; 0: never */
+    unsigned n_waits;                /* as of the last poll: nodes for which it waits */
     char waits[8][NAME_MAX_LEN + 1]; /* some of them; "": no more */
     const char *why;                 /* a clause, why else it waits; NULL: it does not */
     struct log_limit limit;
@@ -62,7 +65,7 @@ struct key_change_facts {
 };
 
 /** What the owner has to do after a poll; bits. */
-enum key_change_wish {
+enum key_change_action {
     KEY_CHANGE_APPLY = 1, /* the keys are others: apply them */
     KEY_CHANGE_OWN = 2,   /* and the node's own is another one: all that was made of it, too */
     KEY_CHANGE_CALL = 4,  /* key_change_next_call() says whom to call */
@@ -92,11 +95,11 @@ bool key_change_knows_one(const struct key_change *kc, const struct node *node);
  * the node has, until it has no other one. */
 void key_change_filter(const struct key_change *kc, struct watch_event *ev);
 
-/** key_change_poll() - do what can be done now. Return: bits of enum key_change_wish. */
+/** key_change_poll() - do what can be done now. Return: bits of enum key_change_action. */
 unsigned key_change_poll(struct key_change *kc, const struct key_change_facts *facts);
 
 /**
- * key_change_next_call() - whom to call, so that it hears of the next key
+ * key_change_next_call() - whom to call, so that it hears of the key
  * @i:		0 at first; where to go on after it
  *
  * Return: lends; NULL: nobody more.

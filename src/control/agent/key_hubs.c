@@ -127,7 +127,9 @@ static void on_answer(
     if (result == 0 && json_is_object(answer->body))
         take(h, answer->body);
     else if (result == CLIENT_E_REFUSED) {
-        h->is_refused = true;
+        /* What it may take later, and what proves nothing, is no refusal. */
+        h->is_refused = answer->status >= 400 && answer->status < 500 && answer->status != 401 &&
+                        answer->status != 429;
         log_limited(&h->all->limit, clock_now(), LOG_LEVEL_WARNING,
             "the hub %s does not take what this node says of its keys: %s", h->name, err_text(e));
     }
@@ -248,6 +250,19 @@ bool key_hubs_all_moved(
         const struct key_hub *h = find(kh, hubs->items[i]->name);
 
         if (!h || !x25519_public_equal(&h->key, next))
+            return false;
+    }
+    return hubs->n > 0;
+}
+
+bool key_hubs_all_refuse(
+    const struct key_hubs *kh, const struct hub_set *hubs, const struct x25519_public *next)
+{
+    for (unsigned i = 0; i < hubs->n; i++) {
+        const struct key_hub *h = find(kh, hubs->items[i]->name);
+
+        if (!h || !h->is_refused || x25519_public_equal(&h->next, next) ||
+            x25519_public_equal(&h->key, next))
             return false;
     }
     return hubs->n > 0;

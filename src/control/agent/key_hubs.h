@@ -35,7 +35,7 @@ struct key_hub {
     json_t *heard;             /* owns; {"NODE": true}; NULL: it does not know who is there */
     json_t *given;             /* owns; what it has been given: {"NODE": "base64"} */
     json_t *giving;            /* owns; what @ask gives it */
-    bool is_refused;           /* its last answer was a refusal */
+    bool is_refused;           /* its last answer was that it does not take what was said */
 };
 
 struct key_hubs {
@@ -73,6 +73,10 @@ bool key_hubs_all_keep(
 
 /** key_hubs_all_moved() - does every one say that @next is this node's key? */
 bool key_hubs_all_moved(
+    const struct key_hubs *kh, const struct hub_set *hubs, const struct x25519_public *next);
+
+/** key_hubs_all_refuse() - does every one refuse the statement of @next, so that nobody has it? */
+bool key_hubs_all_refuse(
     const struct key_hubs *kh, const struct hub_set *hubs, const struct x25519_public *next);
 
 /** key_hubs_may_reach() - is that node there, as far as any hub knows, or is there a hub that has

@@ -19,10 +19,8 @@
  */
 #pragma once
 
-#include "base/containers.h"
 #include "base/rate.h"
-#include "path/path.h"
-#include "wire/path.h"
+#include "path/path_known.h"
 
 /* ---- path_liveness.c ---- */
 
@@ -145,17 +143,6 @@ struct path_nomination {
     nsec_t next_at;  /* our own: send again, or give up; the peer's: void from then on */
 };
 
-/** Under two keys, one of each end, frames of an edge come. Each end has a second key while it
- * changes its own, so there are four of these at most. */
-struct path_known {
-    struct htab_link by_tag;
-    struct path *path; /* pins; NULL: it is in no table */
-    struct path_keys keys;
-};
-
-/** Most of them beside the first. */
-#define PATH_KNOWN_MORE 3
-
 /** One edge: each part of it is written by the file that its comment names, and read by all. */
 struct path {
     struct paths *owner; /* pins */
@@ -166,9 +153,9 @@ struct path {
     struct path_peer peer;
     struct x25519_public other; /* a second key of the peer's; none: it has one */
     struct path_known known;    /* what is sent goes under these keys, too */
-    struct path_known *more; /* owns; PATH_KNOWN_MORE, of which some are in the table; NULL: none */
-    bool nominates;          /* ours is the smaller key */
-    uint64_t tag;            /* of the pair, as relays know it: path_pair_tag() */
+    struct path_known *more;    /* owns; PATH_KNOWN_MORE; NULL: none */
+    bool nominates;             /* ours is the smaller key */
+    uint64_t tag;               /* of the pair, as relays know it: path_pair_tag() */
     struct path_side side;
     bool has_side;    /* the peer has told something */
     nsec_t ticked_at; /* when paths_tick() last took it */

@@ -10,7 +10,9 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import permutations
@@ -18,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.support.agents import STATE, AgentNode, Site
+from lab.support.agents import HUB_AWAY, STATE, AgentNode, Site
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -26,6 +28,9 @@ pytestmark = pytest.mark.namespaces
 NAMES = ("n1", "n2", "n3")
 TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12, "n3": 13}, v6=True)
 PINGS_PER_S = 20
+# What an agent says whose machine hears nobody.
+AWAY = "|".join((HUB_AWAY, "UDP to the hub fails", "similar lines suppressed", "the hub's stream",
+                 "report", "says of its keys"))
 
 
 class Pings:
@@ -75,7 +80,8 @@ class Flow:
         wait_for(lambda: dst.host.run(["ss", "-Hltn", "sport = :7001"], quiet=True).out, 5,
                  "the listener")
         pace = "while head -c 20000 /dev/zero; do sleep 0.02; done"
-        self.sender = src.host.spawn(["sh", "-c", f"{{ {pace}; }} | socat -u - TCP4:{address}:7001"])
+        self.sender = src.host.spawn(
+            ["sh", "-c", f"{{ {pace}; }} | socat -u - TCP4:{address}:7001"])
         stack.callback(self.sender.stop)
         self.go_on()
 
@@ -158,3 +164,101 @@ def test_all_change_their_keys(mesh: Mesh) -> None:
             assert mesh.kinds()["n1", "n2"] in ("direct", "lan")
         assert pings.lost() == {}
         flow.go_on()
+
+
+def test_a_node_that_was_away(mesh: Mesh) -> None:
+    """The others change their keys twice, and its own changes once, while nobody hears it."""
+    n1, n3 = mesh.nodes["n1"], mesh.nodes["n3"]
+    n3.agent.allow(AWAY)
+    for _ in range(2):
+        before = mesh.keys()
+        mesh.lab.link("n3").down()
+        with ExitStack() as stack:
+            others = {name: mesh.nodes[name] for name in ("n1", "n2")}
+            pings = Pings(stack, others)
+            # Whoever has heard it may have a session for three minutes: a person says not to wait.
+            mesh.rotate("n1", "--force")
+            mesh.rotate("n2", "--force")
+            mesh.wait_changed(before, ("n1", "n2"))
+            assert pings.lost() == {}
+        mesh.lab.link("n3").up()
+        # By what its own keys have signed: the others' are not those that it knows.
+        n3.reaches(n1, within_s=30)
+        mesh.nodes["n2"].reaches(n3, within_s=30)
+        keys = mesh.keys()
+        wait_for(lambda keys=keys: all(n3.peers()[name]["publicKey"] == keys[name]
+                                       for name in ("n1", "n2")), 40, "n3 to have heard of it")
+    before = mesh.keys()
+    mesh.rotate("n3")
+    mesh.wait_changed(before, ("n3",))
+    n1.reaches(n3)
+
+
+@pytest.mark.parametrize("stage", ["prepared", "moved", "erased"])
+def test_an_agent_that_is_killed(mesh: Mesh, stage: str) -> None:
+    """As soon as its files say that it has come so far; and the next one goes on."""
+    n1 = mesh.nodes["n1"]
+    before = mesh.keys()
+    old = secret_of(n1)
+
+    def has_come_so_far() -> bool:
+        if stage == "erased":
+            return secret_of(n1) != old
+        text = n1.host.run(["cat", f"{STATE}/keys.json"], check=False, quiet=True).out
+        return text != "" and json.loads(text)["stage"] == stage
+
+    with ExitStack() as stack:
+        pings = Pings(stack, mesh.nodes)
+        flow = Flow(stack, n1, mesh.nodes["n2"])
+        mesh.rotate("n1")
+        wait_for(has_come_so_far, 30, f"n1 to have {stage}")
+        n1.agent.kill9()
+        pings.go_on()
+        n1.start()
+        mesh.wait_changed(before, ("n1",))
+        assert old not in in_use(n1)
+        pings.go_on()
+        flow.go_on()
+        assert pings.lost() == {}
+
+
+def test_both_ends_are_killed_again_and_again(mesh: Mesh) -> None:
+    """At any moment, while all change their keys."""
+    rng = random.Random(7)
+    with ExitStack() as stack:
+        pings = Pings(stack, mesh.nodes)
+        before = mesh.keys()
+        mesh.rotate("--all")
+        for _ in range(6):
+            node = mesh.nodes[rng.choice(NAMES)]
+            time.sleep(rng.uniform(0, 1))  # the moment of the end is the point
+            node.agent.kill9()
+            node.start()
+        mesh.wait_changed(before, within_s=120)
+        pings.go_on()
+        assert pings.lost() == {}
+
+
+def test_a_hub_that_is_killed(mesh: Mesh) -> None:
+    """What it has taken is on its disk; what it has carried is given to it again."""
+    for node in mesh.nodes.values():
+        node.agent.allow(AWAY)
+    with ExitStack() as stack:
+        pings = Pings(stack, mesh.nodes)
+        before = mesh.keys()
+        mesh.rotate("--all")
+        for _ in range(2):
+            wait_for(mesh.changing, 20, "a key to change")
+            mesh.daemon.kill9()
+            mesh.start_hub()
+        # One that was just started does not know who is there.
+        mesh.wait_changed(before, within_s=150)
+        assert pings.lost() == {}
+
+
+def test_by_the_clock(mesh: Mesh) -> None:
+    before = mesh.keys()
+    mesh.hub.run([mesh.weft, "network", "set", "default", "--key-rotation", "60s"])
+    # An agent begins none in its first two minutes.
+    wait_for(lambda: all(key != before[name] for name, key in mesh.keys().items()), 200,
+             "all keys to be others")

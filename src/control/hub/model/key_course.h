@@ -1,8 +1,9 @@
 /*
- * key_course.h - what a hub has heard of the change of a node's key while it goes on: what others
- * have acknowledged, and for whom the node waits.
+ * key_course.h - the keys by which a node is found, and what a hub has heard of a change of them
+ * while it goes on: what others have acknowledged, and for whom the node waits.
  *
- * It is in memory alone: members acknowledge again what a hub that was started anew does not have.
+ * That is in memory alone: members acknowledge again what a hub that was started anew does not
+ * have.
  *
  * Threads: the hub's loop only.
  */
@@ -10,10 +11,18 @@
 
 #include <jansson.h>
 
+#include "base/containers.h"
 #include "crypto/x25519.h"
 
 struct keys_request;
 struct model_node;
+
+/** One of the keys of a node, in its network's table. */
+struct model_key {
+    struct htab_link link;
+    const struct model_node *node; /* pins */
+    struct x25519_public key;      /* none: it is not in the table */
+};
 
 struct key_course {
     struct x25519_public next; /* the key that all of it is about */

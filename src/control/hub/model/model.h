@@ -38,15 +38,14 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/containers.h"
 #include "base/err.h"
 #include "base/rate.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/ipam.h"
+#include "hub/model/key_course.h"
 #include "hub/model/proof.h"
 #include "hub/model/reported.h"
 #include "hub/model/watched.h"
-#include "crypto/x25519.h"
 #include "hub/record/record.h"
 #include "mesh/object/object.h"
 #include "store/keys.h"
@@ -105,13 +104,6 @@ struct model_address {
     struct ip_addr address;
 };
 
-/** One of the keys of a node, in its network's table. */
-struct model_key {
-    struct htab_link link;
-    const struct model_node *node; /* pins */
-    struct x25519_public key;      /* none: it is not in the table */
-};
-
 /** How this hub serves a node. */
 struct served_node {
     struct rate asked_wg;         /* how often it asks for its peers: handlers_member.c's */
@@ -120,7 +112,7 @@ struct served_node {
     const char *leaving; /* node_removal.c's: a request removes it, and this it is told, a constant;
                             nothing is written about it; NULL: it stays, or has expired */
     nsec_t reap_at;      /* when a removed node is freed */
-    struct key_course *key_course; /* owns; key_course.h's; NULL: its key does not change */
+    struct key_course *key_course; /* owns; NULL: its key does not change */
 };
 
 struct model_node {
@@ -292,7 +284,7 @@ struct model_network *model_find_network(const struct model *m, const char *name
 /** model_find_node() - by its name; @net may be NULL, and has none. */
 struct model_node *model_find_node(const struct model_network *net, const char *name);
 
-/** model_find_key() - by its public key; or by the other one, while it changes it. */
+/** model_find_key() - by its public key; or the other one, while it changes it. */
 struct model_node *model_find_key(const struct model_network *net, const struct x25519_public *key);
 
 /** model_find_address() - by either of its overlay addresses. */

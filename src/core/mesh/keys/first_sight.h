@@ -80,7 +80,7 @@ struct first_sight_peer {
     char name[NAME_MAX_LEN + 1];
     struct first_sight_identity held;    /* what is believed; read if @seen_at is not 0 */
     struct x25519_public next;           /* that it may use as well, as @held.key has signed it;
-                                            none: it has one key. Key_peer.h has it and the next */
+                                            none: it has one key; as key_peer.h */
     bool calls_next;                     /* it is called under that */
     bool has_next;                       /* the hub says that @next is its key */
     int64_t seen_at;                     /* it was first believed then; 0: it never was */

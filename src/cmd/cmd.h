@@ -50,7 +50,7 @@ int cmd_print(const char *command, const char *text);
 /* ---- the commands, each in a file of its name, or in the one that is named ------------------- */
 
 cmd_fn cmd_addrmap, cmd_admin, cmd_agent, cmd_audit, cmd_bench, cmd_cost, cmd_doctor, cmd_edge,
-    cmd_env, cmd_health, cmd_hub, cmd_hub_up, cmd_islands, cmd_jobs, cmd_join, cmd_leave,
+    cmd_env, cmd_health, cmd_hub, cmd_hub_up, cmd_islands, cmd_jobs, cmd_join, cmd_key, cmd_leave,
     cmd_network, cmd_page, cmd_paths, cmd_plan, cmd_preflight, cmd_probe, cmd_render, cmd_rule,
     cmd_run, cmd_status, cmd_token, cmd_top, cmd_trust, cmd_tune, cmd_web, cmd_wg;
 

@@ -72,6 +72,7 @@ static const struct option_subcommand commands[] = {
     {"delete", cmd_delete, "remove an object of the desired state"},
     {"edge", cmd_edge, "say how two nodes talk"},
     {"rule", cmd_rule, "say who may reach which ports of whom"},
+    {"key", cmd_key, "have nodes change their keys, and see how far they are"},
     {"render", cmd_render, "print a node's configuration for a stock WireGuard"},
     {"wg", run_wg, "run a WireGuard interface in user space"},
     {"rendezvous", cmd_rdzv, NULL},

@@ -16,6 +16,7 @@ static struct {
     uint64_t mtu;
     uint64_t keepalive_s;
     uint64_t drain_share;
+    const char *key_rotation;
     bool json;
 } arg = {.keepalive_s = UINT64_MAX, .drain_share = UINT64_MAX}; /* they were not given; 0 is a value
                                                                  of its own */
@@ -69,6 +70,8 @@ static const struct option set_options[] = {
         "so many of its nodes may be drained at once because they fail their health checks, from 0 "
         "to 100; 0: none is, and it is said what would be done",
         .min = 0, .max = 100},
+    {"--key-rotation", "DURATION", option_text, &arg.key_rotation, NULL,
+        "each node changes its key after so long, as 30d; 0: never by the clock"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
@@ -87,20 +90,29 @@ static int network_set(int argc, char **argv)
     json_t *spec;
     int status;
 
-    if (arg.drain_share == UINT64_MAX)
-        return cmd_refuse(set_usage.command, "there is nothing to set: say --drain-share");
+    if (arg.drain_share == UINT64_MAX && !arg.key_rotation)
+        return cmd_refuse(
+            set_usage.command, "there is nothing to set: say --drain-share or --key-rotation");
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Network/%s", arg.name, arg.name);
     status = admin_call(&arg.target, set_usage.command, "GET", path, NULL, &before);
     if (status != CMD_OK)
         return status;
     spec = json_object_get(before.body, "spec");
-    if (json_object_set_new(spec, "drainShare", json_integer((json_int_t)arg.drain_share)) < 0)
+    if ((arg.drain_share != UINT64_MAX && json_object_set_new(spec, "drainShare",
+                                              json_integer((json_int_t)arg.drain_share)) < 0) ||
+        (arg.key_rotation &&
+            json_object_set_new(spec, "keyRotation", json_string(arg.key_rotation)) < 0))
         return cmd_fail(set_usage.command, "out of memory");
     /* It has the resourceVersion that was read, so the hub refuses it if the network has changed
      * since. */
     status = admin_call(&arg.target, set_usage.command, "PUT", path, before.body, &after);
     if (status != CMD_OK)
         return status;
+    if (arg.key_rotation)
+        (void)printf(
+            "nodes of network %s change their keys after %s\n", arg.name, arg.key_rotation);
+    if (arg.drain_share == UINT64_MAX)
+        return CMD_OK;
     if (arg.drain_share > 0)
         (void)printf("at most %u %% of the nodes of network %s are drained at once\n",
             (unsigned)arg.drain_share, arg.name);

@@ -54,6 +54,7 @@ static void open_parts(struct agent *a)
     hub_set_init(&a->hubs, &a->loop, &a->state, &hub);
     job_calls_init(&a->jobs, agent_core_find_link, a);
     a->running = (struct node_jobs){.calls = &a->jobs, .meter = &a->meter.meter};
+    key_change_open(&a->keys, NULL, &a->state, world.now);
     path_driver_set_snapshot(a->paths, &a->snapshot, world.now);
     assert_int_equal(agent_core_take_hubs(a, NULL), 0);
 }
@@ -119,6 +120,7 @@ void agent_world_end(struct agent_world *w)
     struct agent *a = &w->agent;
 
     node_jobs_stop(&a->running);
+    key_change_close(&a->keys);
     hub_set_stop(&a->hubs);
     keepalive_probe_stop(&a->keepalive.probe);
     a->paths = path_driver_free(a->paths, false);
@@ -131,6 +133,7 @@ void agent_world_end(struct agent_world *w)
     findings_deinit(&a->findings);
     meter_deinit(&a->meter.meter);
     free(a->routes);
+    free(a->next_keys);
     node_names_deinit(&a->names);
     snapshot_deinit(&a->snapshot);
     snapshot_deinit(&a->hub_said);

@@ -79,6 +79,7 @@ static void start_node(struct couple *c, unsigned i, const struct x25519_secret 
     struct couple_node *n = &c->nodes[i];
 
     opt.name[0] = i == 0 ? 'a' : 'b';
+    n->secret = *secret;
     assert_true(x25519_derive_public(secret, &n->key));
     assert_int_equal(paths_new(&n->paths, &opt, c->now), 0);
     n->ep = (struct endpoint){.addr = ip_addr_v4(addr[i]), .port = 51820};

@@ -23,6 +23,7 @@ struct couple_frame {
 
 struct couple_node {
     struct paths *paths;
+    struct x25519_secret secret; /* as at the start, of @key */
     struct x25519_public key;
     struct endpoint ep;
     struct endpoint ep6;     /* told only where @has_v6 */

@@ -174,6 +174,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
         return r;
     }
     hub->refused = (struct err)ERR_NULL;
+    key_change_filter(&a->keys, ev);
     /* Where the cluster says who is in the network, that is what has to be believed. */
     if (!a->cluster)
         filter_event(a, ev, now);
@@ -228,6 +229,7 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
     }
     r = snapshot_cache_check_event(&a->state, ev, &e);
     is_status = is_status_alone(ev, &a->snapshot);
+    key_change_filter(&a->keys, ev);
     if (r == 0)
         filter_event(a, ev, now);
     if (r == 0) {
@@ -392,6 +394,14 @@ static int load(struct life *l, struct err *e)
     return r == 0 ? snapshot_cache_load(&a->cache, dir, &a->state, &a->snapshot, e) : r;
 }
 
+static void on_keys_answer(void *ctx)
+{
+    struct agent *a = ctx;
+
+    if (!a->is_ending)
+        poll_plan_request(&a->poll, a->clock() + AGENT_CORE_SOON);
+}
+
 /* None of these keeps the agent from running. */
 static void init_handles(struct life *l)
 {
@@ -419,6 +429,9 @@ static void init_handles(struct life *l)
     node_copy_init(&a->copy, &a->state);
     trust = agent_core_trust_facts(a, a->begun_at);
     node_trust_open(&a->trust, a->config->state_dir, &a->snapshot, a->config->trust_after, &trust);
+    key_change_open(&a->keys, a->config->state_dir, &a->state, a->begun_at);
+    a->keys.hubs.on_answer = on_keys_answer;
+    a->keys.hubs.ctx = a;
     node_clock_init(&a->time, a->config->state_dir);
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, agent_on_keepalive, a);
@@ -498,6 +511,7 @@ static int open_parts(struct life *l, struct err *e)
         hub_set_init(&a->hubs, &a->loop, &a->state, &hubs);
         job_calls_init(&a->jobs, agent_core_find_link, a);
         a->running = (struct node_jobs){.calls = &a->jobs, .meter = &a->meter.meter};
+        agent_core_apply_keys(a, clock_now());
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
         r = agent_core_take_hubs(a, e);
         /* Each pass says what keeps it from using some of them. */
@@ -565,6 +579,7 @@ static void stop(struct life *l)
         server_stop(l->server);
     a->cluster = cluster_watch_free(a->cluster);
     a->edge_parts = cluster_writer_free(a->edge_parts);
+    key_change_close(&a->keys);
     hub_set_stop(&a->hubs);
     a->fabric = node_fabric_free(a->fabric);
     a->watch = node_watch_free(a->watch);
@@ -590,6 +605,7 @@ static void stop(struct life *l)
     reach_deinit(&a->reach);
     findings_deinit(&a->findings);
     free(a->routes);
+    free(a->next_keys);
     node_names_deinit(&a->names);
     json_decref(a->copy.machine);
     timestamp_file_end(&a->time.file, a->wall_clock(), a->clock());

@@ -77,8 +77,10 @@ int agent_core_take_hubs(struct agent *a, struct err *e)
 
     if (actions.serving_changed)
         use_serving_hub(a, facts.now);
-    for (unsigned i = 0; i < a->hubs.n_gone; i++)
+    for (unsigned i = 0; i < a->hubs.n_gone; i++) {
         job_calls_on_gone(&a->jobs, a->hubs.gone[i]->link);
+        key_hubs_on_gone(&a->keys.hubs, a->hubs.gone[i]->link);
+    }
     hub_set_release_gone(&a->hubs);
     return r;
 }
@@ -171,14 +173,46 @@ static size_t merge_paths(struct agent *a)
     return n;
 }
 
+/* The nodes that change their keys, in order of their names. */
+static size_t gather_next_keys(struct agent *a)
+{
+    const struct snapshot *s = &a->snapshot;
+    size_t n = 0;
+
+    free(a->next_keys);
+    a->next_keys = NULL;
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+        struct render_next_key next = {.knows_one = key_change_knows_one(&a->keys, node)};
+
+        if (node->keys)
+            next.key = node->keys->other;
+        if (x25519_public_is_none(&next.key) && !next.knows_one)
+            continue;
+        if (!a->next_keys)
+            a->next_keys = calloc(s->nodes.n, sizeof(*a->next_keys));
+        /* Without memory these nodes have one key here until the next pass. */
+        if (!a->next_keys)
+            return 0;
+        (void)snprintf(next.node, sizeof(next.node), "%.*s", NAME_MAX_LEN, node->meta.name);
+        a->next_keys[n++] = next;
+    }
+    return n;
+}
+
 struct render_input agent_core_render_input(struct agent *a)
 {
     size_t n = merge_paths(a);
+    size_t n_next_keys = gather_next_keys(a);
 
     return (struct render_input){
         .snapshot = &a->snapshot,
         .paths = a->routes,
         .n_paths = n,
+        .next_keys = a->next_keys,
+        .n_next_keys = n_next_keys,
+        .next_public = a->keys.next_key,
+        .initiate_with_next = key_change_calls_next(&a->keys),
         .relay = a->hubs.serving->name,
         .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
         .link_mtu = a->link_mtu,
@@ -307,6 +341,7 @@ void agent_core_pass(struct agent *a)
     struct reconcile_result result = {0};
     struct err e = ERR_NULL;
     nsec_t since = a->clock();
+    struct reconcile_secrets secrets;
     struct render_input in;
     nsec_t now;
     int r;
@@ -329,7 +364,9 @@ void agent_core_pass(struct agent *a)
     if (!a->reconcile.engine)
         access_rules_apply(&a->access, a->state.interface, NULL, &a->snapshot, a->clock());
     a->reconcile.access = &a->access;
-    r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
+    secrets =
+        (struct reconcile_secrets){.own = &a->state.secret, .next = key_change_next(&a->keys)};
+    r = reconcile_run(&a->reconcile, &in, &secrets, &result, &e);
     /* The pass may have taken seconds. */
     now = a->clock();
     pass_metrics_add(&a->pass_metrics,
@@ -634,16 +671,71 @@ void agent_core_on_snapshot(struct agent *a, bool is_status, nsec_t now)
 
 struct node_trust_facts agent_core_trust_facts(const struct agent *a, nsec_t now)
 {
-    return (struct node_trust_facts){.seen = &a->seen, .now = now, .wall = a->wall_clock()};
+    return (struct node_trust_facts){.seen = &a->seen,
+        .has_one_key = a->reconcile.has_one_key,
+        .now = now,
+        .wall = a->wall_clock()};
 }
 
 static void poll_trust(struct agent *a, nsec_t now)
 {
     struct node_trust_facts facts = agent_core_trust_facts(a, now);
 
+    bool has_changed;
+
     ask_held_keys(a, now);
-    if (node_trust_look(&a->trust, &a->snapshot, &facts))
+    has_changed = node_trust_on_calls(&a->trust, &a->snapshot, &facts);
+    /* What is said of it afterwards is on the disk then. */
+    has_changed |= node_trust_look(&a->trust, &a->snapshot, &facts);
+    if (has_changed)
         agent_core_on_snapshot(a, false, now);
+}
+
+void agent_core_apply_keys(struct agent *a, nsec_t now)
+{
+    path_driver_set_keys(a->paths, &a->state.secret, key_change_next(&a->keys),
+        key_change_calls_next(&a->keys), now);
+}
+
+/* All that was made of the key before is made of the new one. */
+static void use_own_key(struct agent *a, nsec_t now)
+{
+    /* The snapshot is the agent's own; what it lends is const for others. */
+    ((struct node *)(uintptr_t)snapshot_self(&a->snapshot))->key =
+        snapshot_self(&a->state.snapshot)->key;
+    hub_set_on_key(&a->hubs);
+    node_measure_on_key(&a->measure);
+    agent_core_on_snapshot(a, false, now);
+}
+
+static void poll_keys(struct agent *a, nsec_t now)
+{
+    struct key_change_facts facts = {.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .trust = &a->trust,
+        .hubs = &a->hubs,
+        .has_engine = a->reconcile.engine != NULL,
+        .has_two_keys = reconcile_has_two_keys(&a->reconcile),
+        .is_applied = reconcile_has_keys(&a->reconcile, &snapshot_self(&a->state.snapshot)->key,
+            &a->keys.next_key, key_change_calls_next(&a->keys)),
+        .now = now,
+        .wall_s = a->wall_clock() / NSEC_PER_SEC};
+    const struct node *node;
+    unsigned actions;
+    size_t i = 0;
+
+    if (a->is_ending)
+        return;
+    actions = key_change_poll(&a->keys, &facts);
+    if (actions & KEY_CHANGE_OWN)
+        use_own_key(a, now);
+    if (actions & KEY_CHANGE_APPLY) {
+        agent_core_apply_keys(a, now);
+        agent_core_pass(a);
+        poll_plan_request(&a->poll, now + AGENT_CORE_SOON);
+    }
+    while ((actions & KEY_CHANGE_CALL) && (node = key_change_next_call(&a->keys, &a->snapshot, &i)))
+        begin_handshake(a, &node->key, node->meta.name);
 }
 
 void agent_core_poll(struct agent *a)
@@ -670,6 +762,7 @@ void agent_core_poll(struct agent *a)
      * up to where each one's bytes are counted. */
     if (is_seen)
         meter(a, now);
+    poll_keys(a, now);
     node_jobs_poll(&a->running, now);
     node_measure_tell_jobs(&a->measure, node_jobs_started(&a->running));
     poll_daily(a, now);
@@ -681,8 +774,9 @@ void agent_core_poll(struct agent *a)
     }
     poll_report(a, now);
     poll_plan_end(&a->poll, a->seen.n,
-        nsec_min(
-            hub_set_report_within(&a->hubs, now), a->running.n > 0 ? NSEC_PER_SEC : NSEC_NEVER),
+        nsec_min(hub_set_report_within(&a->hubs, now),
+            a->running.n > 0 || !key_change_is_settled(&a->keys, &a->snapshot) ? NSEC_PER_SEC
+                                                                               : NSEC_NEVER),
         now);
 }
 
@@ -692,7 +786,8 @@ static bool can_skip_poll(struct agent *a, nsec_t now)
     /* What it relays does not go through the interface. */
     if (poll_plan_is_stale(&a->poll, now) || a->running.n > 0 || a->seen.has_line ||
         hub_set_has_changes(&a->hubs, now) || !hub_set_is_settled(&a->hubs, now) ||
-        path_driver_awaits_handshake(a->paths) || a->trust.memory.n_offered > 0)
+        path_driver_awaits_handshake(a->paths) || a->trust.memory.n_offered > 0 ||
+        !key_change_is_settled(&a->keys, &a->snapshot))
         return false;
     return poll_plan_is_idle(&a->poll, count_packets(a));
 }

@@ -20,6 +20,7 @@
 
 #include "agent/agent.h"
 #include "agent/hub_set.h"
+#include "agent/key_change.h"
 #include "agent/meter.h"
 #include "agent/node_daily.h"
 #include "agent/node_jobs.h"
@@ -51,7 +52,7 @@ struct server;
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
     uv_loop_t loop;
-    struct state state;         /* who this node is; immutable after the start */
+    struct state state;         /* who this node is; immutable after the start but for its keys */
     struct snapshot snapshot;   /* the network, as the hub described it last */
     struct snapshot hub_said;   /* with @cluster: what hubs say, of which reports are taken */
     bool knows_members;         /* since the start a hub or the cluster has said who they are */
@@ -68,6 +69,7 @@ struct agent {
     /* The parts. Each is written by its own functions alone. */
     struct snapshot_cache cache;
     struct node_trust trust; /* who the peers are, as they were first seen */
+    struct key_change keys;  /* this node's own key, and what is acknowledged of others' */
     struct pass_plan pass;
     struct pass_metrics pass_metrics;
     struct poll_plan poll;
@@ -106,7 +108,8 @@ struct agent {
     /* Of passes; written by agent_core_pass() alone. */
     uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */
     uint64_t applied;  /* revision of the last pass that succeeded; 0: none did */
-    struct render_path *routes; /* owns: the hub's path and those that were found, by node */
+    struct render_path *routes;        /* owns: the hub's path and those that were found, by node */
+    struct render_next_key *next_keys; /* owns: nodes that change their keys, by node */
     struct log_limit pass_limit;
     struct log_limit foreign_limit;
     struct log_limit mended_limit;
@@ -160,6 +163,9 @@ void agent_core_on_hub_forgot(struct agent *a, nsec_t now);
 
 /** agent_core_trust_facts() - what is known of peers at @now; borrows @a. */
 struct node_trust_facts agent_core_trust_facts(const struct agent *a, nsec_t now);
+
+/** agent_core_apply_keys() - the paths use the keys that this node has. */
+void agent_core_apply_keys(struct agent *a, nsec_t now);
 
 /** agent_core_on_snapshot() - the snapshot is another one. @is_status: in a node's status alone. */
 void agent_core_on_snapshot(struct agent *a, bool is_status, nsec_t now);

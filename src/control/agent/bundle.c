@@ -356,7 +356,7 @@ static void add_paths(struct bundle *b)
 /* Those of this node, so that they are known where they are quoted. */
 static void know_secrets(struct bundle *b)
 {
-    static const char *const files[] = {"node.json", "join.key", "snapshot.json"};
+    static const char *const files[] = {"node.json", "keys.json", "join.key", "snapshot.json"};
 
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
         char path[PATH_MAX];

@@ -73,6 +73,21 @@ static int new_hub(
     return 0;
 }
 
+void hub_set_on_key(struct hub_set *hs)
+{
+    for (unsigned i = 0; i < hs->n; i++) {
+        struct member_proof_signer *signer = &hs->items[i]->signer;
+        struct member_proof_signer next;
+
+        /* Which stamps that hub takes is the same. */
+        if (hs->items[i]->name[0] == '\0' ||
+            !member_proof_signer_init(&next, &hs->state->secret, &hs->items[i]->key))
+            continue;
+        signer->key = next.key;
+        secret_wipe(&next, sizeof(next));
+    }
+}
+
 struct agent_hub *hub_set_find(const struct hub_set *hs, const char *name)
 {
     for (unsigned i = 0; i < hs->n; i++)

@@ -66,7 +66,10 @@ struct hub_set {
     nsec_t choose_at;       /* time of the next choice */
 };
 
-#define HUB_SET_NULL {.choose_at = NSEC_NEVER}
+#define HUB_SET_NULL                                                                               \
+    {                                                                                              \
+        .choose_at = NSEC_NEVER                                                                    \
+    }
 
 /** What the owner sees. Borrowed for the call. */
 struct hub_set_facts {
@@ -113,6 +116,10 @@ int hub_set_take(struct hub_set *hs, const struct hub_set_facts *facts,
 
 /** hub_set_release_gone() - after hub_set_take(), when nobody uses the links in @gone any more. */
 void hub_set_release_gone(struct hub_set *hs);
+
+/** hub_set_on_key() - this node has another key: what it asks hubs is proven by that from now on.
+ */
+void hub_set_on_key(struct hub_set *hs);
 
 /** hub_set_find() - lends the hub of that name; NULL: there is none. */
 struct agent_hub *hub_set_find(const struct hub_set *hs, const char *name);

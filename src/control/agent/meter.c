@@ -189,6 +189,18 @@ static const struct meter_counter *find_counter(
                        : NULL;
 }
 
+/* The engine counts on when a node goes on with its next key. */
+static const struct meter_counter *find_counter_of(const struct meter *m, const struct node *node)
+{
+    const struct meter_counter *found = find_counter(m, &node->key);
+
+    if (!found && node->keys)
+        found = find_counter(m, &node->keys->other);
+    if (!found && node->keys)
+        found = find_counter(m, &node->keys->former);
+    return found;
+}
+
 /* By how much a counter has grown. One that is less than before has begun at 0 meanwhile. */
 static uint64_t growth(uint64_t before, uint64_t now)
 {
@@ -228,7 +240,7 @@ static int add_bytes(struct meter *m, struct traffic *day, const char *node, enu
 static struct meter_counter look_at(struct meter *m, const struct meter_facts *facts,
     struct traffic *day, const struct node *node, const struct observation *ob)
 {
-    const struct meter_counter *before = find_counter(m, &node->key);
+    const struct meter_counter *before = find_counter_of(m, node);
     struct meter_counter zero = {.key = node->key};
     struct meter_counter now = {
         .key = node->key, .sent = ob->facts.tx_bytes, .received = ob->facts.rx_bytes};
@@ -241,7 +253,11 @@ static struct meter_counter look_at(struct meter *m, const struct meter_facts *f
             path_to(facts, node, reach_find(facts->reach, node->meta.name)), sent, received) == 0)
         return now;
     /* Without memory for it, the next look counts it. */
-    return before ? *before : zero;
+    if (before) {
+        zero.sent = before->sent;
+        zero.received = before->received;
+    }
+    return zero;
 }
 
 int meter_look(struct meter *m, const struct meter_facts *facts)

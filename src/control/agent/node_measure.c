@@ -400,6 +400,11 @@ static void forget_keys(struct node_measure *nm)
     nm->n_keys = 0;
 }
 
+void node_measure_on_key(struct node_measure *nm)
+{
+    forget_keys(nm);
+}
+
 /* Keys of the members that there are now: those that are known, and a few new ones. What is not
  * derived yet is so by a later call; until then that member's orders are refused. Both lists are in
  * the order of the names. */

@@ -39,6 +39,9 @@ void node_measure_start(struct node_measure *nm, uv_loop_t *loop,
     const struct x25519_secret *secret, const char *interface, const char *socket_path,
     const struct rlimit *memlock);
 
+/** node_measure_on_key() - this node has another key: what checks orders is derived anew. */
+void node_measure_on_key(struct node_measure *nm);
+
 /**
  * node_measure_list() - who the members are, how each is reached, and the keys that are known
  * @reach:	as of the last poll

@@ -33,8 +33,10 @@ static int64_t answered(void *ctx, const struct x25519_public *key)
 /* @facts is borrowed as long as what is returned is used. */
 static struct first_sight_facts facts_of(const struct node_trust_facts *facts)
 {
-    return (struct first_sight_facts){
-        .at = facts->wall / NSEC_PER_SEC, .answered = answered, .ctx = (void *)(uintptr_t)facts};
+    return (struct first_sight_facts){.at = facts->wall / NSEC_PER_SEC,
+        .answered = answered,
+        .ctx = (void *)(uintptr_t)facts,
+        .has_one_key = facts->has_one_key};
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -54,8 +56,19 @@ static int read_file(struct node_trust *t, const char *self, struct err *e)
     return r;
 }
 
-void node_trust_open(struct node_trust *t, const char *dir, const struct snapshot *s,
-    nsec_t held_for, const struct node_trust_facts *facts)
+/* The nodes of a snapshot that was kept have the keys that they had then, or the next ones. */
+static void set_keys(const struct node_trust *t, struct node *node)
+{
+    const struct first_sight_peer *peer = first_sight_find(&t->memory, node->meta.name);
+
+    if (peer && peer->seen_at != 0 && peer->removed_at == 0 &&
+        (x25519_public_equal(&node->key, &peer->held.key) ||
+            x25519_public_equal(&node->key, &peer->next)))
+        first_sight_set_keys(peer, node);
+}
+
+void node_trust_open(struct node_trust *t, const char *dir, struct snapshot *s, nsec_t held_for,
+    const struct node_trust_facts *facts)
 {
     struct first_sight_facts known = facts_of(facts);
     struct err e = ERR_NULL;
@@ -75,10 +88,12 @@ void node_trust_open(struct node_trust *t, const char *dir, const struct snapsho
     }
     if (held_for > 0)
         t->memory.held_for = held_for / NSEC_PER_SEC;
-    for (size_t i = 0; r != 0 && i < s->nodes.n; i++) {
-        struct node node = s->nodes.items[i]->node;
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        struct node *node = &s->nodes.items[i]->node;
 
-        (void)first_sight_node(&t->memory, &node, &known);
+        if (r != 0)
+            (void)first_sight_node(&t->memory, node, &known);
+        set_keys(t, node);
     }
 }
 
@@ -88,9 +103,11 @@ static void save(struct node_trust *t, nsec_t now)
 
     t->saved_at = now;
     t->memory.has_changed = false;
-    if (!t->dir || t->is_damaged)
+    if (t->is_damaged)
         return;
-    if (state_write_peers(first_sight_encode(&t->memory), t->dir, &e) != 0) {
+    if (!t->dir || state_write_peers(first_sight_encode(&t->memory), t->dir, &e) == 0) {
+        t->has_new_keys = false;
+    } else {
         t->memory.has_changed = true;
         log_limited(
             &t->limit, now, LOG_LEVEL_WARNING, "who the peers are is not kept: %s", err_text(&e));
@@ -163,15 +180,39 @@ static void take_policy(struct node_trust *t, const struct network *network)
     t->memory.asks = t->memory.has_changed = true;
 }
 
+/* What its keys have signed is believed before the key is looked at that the hub says it has. */
+static void follow_keys(
+    struct node_trust *t, struct node *node, const struct node_trust_facts *facts)
+{
+    struct first_sight_facts known = facts_of(facts);
+    struct err e = ERR_NULL;
+    int r = first_sight_chain(&t->memory, node, node->meta.network, &known, &e);
+
+    t->has_new_keys |= r == 1;
+    if (r == 1)
+        log_info("%s goes on with a key that the one before has signed", node->meta.name);
+    if (r < 0)
+        log_limited(&t->limit, facts->now, LOG_LEVEL_INFO,
+            "what the hub shows of the keys of %s is not believed: %s", node->meta.name,
+            err_text(&e));
+}
+
 static void filter_node(
     struct node_trust *t, struct object *o, const struct node_trust_facts *facts)
 {
     struct first_sight_facts known = facts_of(facts);
+    bool is_known = first_sight_find(&t->memory, o->meta.name) != NULL;
     bool was_offered = first_sight_find(&t->memory, o->meta.name) &&
                        first_sight_find(&t->memory, o->meta.name)->offered_at != 0;
     struct object said = OBJECT_NULL;
-    enum first_sight_verdict verdict = first_sight_node(&t->memory, &o->node, &known);
+    enum first_sight_verdict verdict;
 
+    follow_keys(t, &o->node, facts);
+    verdict = first_sight_node(&t->memory, &o->node, &known);
+    if (!is_known && verdict == FIRST_SIGHT_BELIEVED) {
+        follow_keys(t, &o->node, facts);
+        set_keys(t, &o->node);
+    }
     if (!was_offered)
         log_change(t, &o->node, verdict, facts->now);
     if (verdict != FIRST_SIGHT_LEFT_OUT) {
@@ -251,8 +292,14 @@ static void on_taken(void *ctx, const struct first_sight_peer *peer)
     struct err e = ERR_NULL;
 
     taking->has_changed = true;
-    log_warning("%s is known under another %s from now on", peer->name,
-        peer->changed & FIRST_SIGHT_KEY ? "key" : "address");
+    if (peer->calls_next) {
+        taking->t->has_new_keys = true;
+        log_info("%s has not been heard under its key for long, and is called under its next one",
+            peer->name);
+    } else {
+        log_warning("%s is known under another %s from now on", peer->name,
+            peer->changed & FIRST_SIGHT_KEY ? "key" : "address");
+    }
     if (kept) {
         struct object o = *kept;
 
@@ -276,9 +323,56 @@ bool node_trust_look(struct node_trust *t, struct snapshot *s, const struct node
         t->looked_at = facts->now;
         first_sight_look(&t->memory, &known, on_taken, &taking);
     }
-    if (facts->now - t->saved_at >= (t->memory.has_changed ? CHANGE_EACH : SAVE_EACH))
+    /* Nobody is told of a key that would be forgotten. */
+    if (t->has_new_keys ||
+        facts->now - t->saved_at >= (t->memory.has_changed ? CHANGE_EACH : SAVE_EACH))
         save(t, facts->now);
     return taking.has_changed;
+}
+
+/* The second key of that node under which it has called; NULL: none. With an engine that has one
+ * key it is called under the second one when the hub says that it uses that; a session shows it. */
+static const struct x25519_public *called_under(
+    const struct node *node, const struct node_trust_facts *facts)
+{
+    const struct observation *ob;
+
+    if (!node->keys || x25519_public_is_none(&node->keys->other))
+        return NULL;
+    ob = observe_find(facts->seen, &node->key);
+    if (!ob)
+        return NULL;
+    if (facts->has_one_key)
+        return ob->handshake_at != 0 && x25519_public_equal(&ob->key, &node->key) ? &node->key
+                                                                                  : NULL;
+    return ob->facts.heard_next ? &ob->other : NULL;
+}
+
+bool node_trust_on_calls(
+    struct node_trust *t, struct snapshot *s, const struct node_trust_facts *facts)
+{
+    struct first_sight_facts known = facts_of(facts);
+    bool has_changed = false;
+
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        struct node *node = &s->nodes.items[i]->node;
+        const struct x25519_public *called = called_under(node, facts);
+
+        if (!called || !first_sight_on_call(&t->memory, node->meta.name, called, &known))
+            continue;
+        first_sight_set_keys(first_sight_find(&t->memory, node->meta.name), node);
+        t->has_new_keys = has_changed = true;
+        log_info("%s has called under its next key, and the one before is not its any more",
+            node->meta.name);
+    }
+    return has_changed;
+}
+
+enum key_ack_level node_trust_level(
+    const struct node_trust *t, const char *node, const struct x25519_public *next)
+{
+    return t->has_new_keys || t->is_damaged ? KEY_ACK_NONE
+                                            : first_sight_level(&t->memory, node, next);
 }
 
 const struct first_sight_peer *node_trust_next(const struct node_trust *t, size_t *i)

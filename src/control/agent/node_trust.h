@@ -34,9 +34,10 @@ struct node_trust {
     struct object *left_out[NODE_TRUST_LEFT_OUT_MAX]; /* owns; @n_left_out nodes, as the hub has
                                                          them */
     unsigned n_left_out;
-    const char *dir;  /* pins: the state directory; NULL: nothing is kept */
-    bool is_damaged;  /* peers.json does not parse, or is of another node, and is left alone */
-    nsec_t looked_at; /* at all peers */
+    const char *dir;   /* pins: the state directory; NULL: nothing is kept */
+    bool is_damaged;   /* peers.json does not parse, or is of another node, and is left alone */
+    bool has_new_keys; /* keys that have signed each other are not in the file yet */
+    nsec_t looked_at;  /* at all peers */
     nsec_t saved_at;
     struct log_limit limit;
 };
@@ -44,21 +45,36 @@ struct node_trust {
 /** What the agent knows. Borrowed. */
 struct node_trust_facts {
     const struct observe *seen;
-    nsec_t now;  /* monotonic */
-    nsec_t wall; /* nanoseconds since 1970 */
+    bool has_one_key; /* the engine has one key of each peer */
+    nsec_t now;       /* monotonic */
+    nsec_t wall;      /* nanoseconds since 1970 */
 };
 
 /**
  * node_trust_open() - read what an earlier run has remembered; where there is nothing, the nodes of
  * @s are those that are known first
  * @dir:	pinned
+ * @s:		its nodes get the keys that are remembered of them
  * @held_for:	how long a key that was heard still answers; 0: as usual
  */
-void node_trust_open(struct node_trust *t, const char *dir, const struct snapshot *s,
-    nsec_t held_for, const struct node_trust_facts *facts);
+void node_trust_open(struct node_trust *t, const char *dir, struct snapshot *s, nsec_t held_for,
+    const struct node_trust_facts *facts);
 
 /** node_trust_close() - write it, if @keeps, and release. */
 void node_trust_close(struct node_trust *t, bool keeps, const struct node_trust_facts *facts);
+
+/**
+ * node_trust_on_calls() - the engine may have heard peers call under their next keys
+ *
+ * Return: nodes of @s have other keys now.
+ */
+bool node_trust_on_calls(
+    struct node_trust *t, struct snapshot *s, const struct node_trust_facts *facts);
+
+/** node_trust_level() - what may be told @node, which goes on with @next; what is not in the file
+ * yet may not. */
+enum key_ack_level node_trust_level(
+    const struct node_trust *t, const char *node, const struct x25519_public *next);
 
 /**
  * node_trust_filter() - make of an event what may be believed of it

@@ -15,6 +15,7 @@
 #include "hub/watch/health.h"
 #include "hub/watch/hub_access.h"
 #include "hub/watch/watch.h"
+#include "mesh/keys/key_node.h"
 #include "mesh/object/rule.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -309,11 +310,24 @@ static void on_node_added(void *ctx, const struct model_node *node)
     watch_tell_newcomer(c->watcher, node, clock_now());
 }
 
+/* Is it known by another second key, while it changes its key, than before? */
+static bool has_other_keys(const struct node *before, const struct node *now)
+{
+    struct x25519_public keys[2] = {{{0}}};
+
+    (void)key_node_other(before, &keys[0]);
+    (void)key_node_other(now, &keys[1]);
+    return !x25519_public_equal(&keys[0], &keys[1]);
+}
+
 static void on_node_changed(void *ctx, const struct model_node *node, const struct node *before)
 {
     struct changes *c = ctx;
     const struct node *spec = &node->spec;
-    bool rekeyed = !x25519_public_equal(&spec->key, &before->key);
+    bool is_changed = !x25519_public_equal(&spec->key, &before->key);
+    /* Under a key that it has signed itself it is the same node. */
+    bool rekeyed = is_changed && !key_node_follows(before, spec);
+    bool has_new_keys = is_changed || has_other_keys(before, spec);
     bool moved4 = !ip_addr_equal(&spec->address4, &before->address4);
     bool moved6 = !ip_addr_equal(&spec->address6, &before->address6);
 
@@ -331,10 +345,10 @@ static void on_node_changed(void *ctx, const struct model_node *node, const stru
         let_come(node->net, &spec->address4, is_member(node));
     if (moved6)
         let_come(node->net, &spec->address6, is_member(node));
-    if (rekeyed || moved4 || moved6)
+    if (has_new_keys || moved4 || moved6)
         overlay_change_node(node, before);
     tell_relay_of(c, node);
-    if (rekeyed)
+    if (has_new_keys)
         watch_tell_rekeyed(c->watcher, node, clock_now());
     else
         watch_tell_node(c->watcher, node);

@@ -217,8 +217,8 @@ static void on_fresh(struct path *pp, const struct path_arrival *in, const struc
     }
 }
 
-void path__on_frame(
-    struct path *pp, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now)
+void path__on_frame(struct path *pp, const struct path_keys *keys, const struct path_arrival *in,
+    uint8_t *msg, size_t len, nsec_t now)
 {
     struct paths_counters *c = &pp->owner->counters;
     struct path_frame f;
@@ -226,7 +226,7 @@ void path__on_frame(
 
     if (!path__wants_direct(pp) || !path__owns_socket(pp, in->socket))
         return;
-    if (!path_frame_open(&pp->keys, msg, len, &f)) {
+    if (!path_frame_open(keys, msg, len, &f)) {
         c->refused_seal++;
         return;
     }

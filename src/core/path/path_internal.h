@@ -19,10 +19,8 @@
  */
 #pragma once
 
-#include "base/containers.h"
 #include "base/rate.h"
-#include "path/path.h"
-#include "wire/path.h"
+#include "path/path_known.h"
 
 /* ---- path_liveness.c ---- */
 
@@ -149,14 +147,15 @@ struct path_nomination {
 struct path {
     struct paths *owner; /* pins */
     struct htab_link by_key;
-    struct htab_link by_tag;
     struct heap_link timer;
 
     /* Written by paths.c. */
     struct path_peer peer;
-    struct path_keys keys;
-    bool nominates; /* ours is the smaller key */
-    uint64_t tag;   /* of the pair, as relays know it: path_pair_tag() */
+    struct x25519_public other; /* a second key of the peer's; none: it has one */
+    struct path_known known;    /* what is sent goes under these keys, too */
+    struct path_known *more;    /* owns; PATH_KNOWN_MORE; NULL: none */
+    bool nominates;             /* ours is the smaller key */
+    uint64_t tag;               /* of the pair, as relays know it: path_pair_tag() */
     struct path_side side;
     bool has_side;    /* the peer has told something */
     nsec_t ticked_at; /* when paths_tick() last took it */
@@ -184,7 +183,7 @@ struct path {
     } pairs;
     /* When both ends try again together. Written by path_checks.c; paths.c sets @backoff to 0. */
     struct {
-        nsec_t phase;     /* shifts this edge's slots; the same at both ends, never changes */
+        nsec_t phase;     /* shifts this edge's slots; the same at both ends, of the same keys */
         nsec_t next_at;   /* NSEC_NEVER: none is planned */
         unsigned backoff; /* slots are skipped, all but each 2^backoff-th */
     } slot;
@@ -270,9 +269,10 @@ void path__answer(struct path *pp, const struct path_arrival *in, const struct p
 
 /* ---- path_frame.c ---- */
 
-/** path__on_frame() - a datagram that carries the edge's tag: @len bytes, not authenticated yet. */
-void path__on_frame(
-    struct path *pp, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now);
+/** path__on_frame() - a datagram with the tag of @keys, of the edge: @len bytes, not authenticated
+ * yet. */
+void path__on_frame(struct path *pp, const struct path_keys *keys, const struct path_arrival *in,
+    uint8_t *msg, size_t len, nsec_t now);
 
 /* ---- path_checks.c ---- */
 

@@ -61,7 +61,10 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
 
 static void path_free(struct path *pp)
 {
-    secret_wipe(&pp->keys, sizeof(pp->keys));
+    secret_wipe(&pp->known, sizeof(pp->known));
+    if (pp->more)
+        secret_wipe(pp->more, PATH_KNOWN_MORE * sizeof(*pp->more));
+    free(pp->more);
     free(pp->pairs.items);
     free(pp->guess.present);
     free(pp->round_trips);
@@ -134,51 +137,138 @@ static struct path *find_path(const struct paths *p, const struct x25519_public 
     return NULL;
 }
 
-static struct path *find_tag(const struct paths *p, const struct path_tag *tag)
+static struct path_known *find_tag(const struct paths *p, const struct path_tag *tag)
 {
     uint64_t hash = tag_hash(p, tag);
 
     for (struct htab_link *l = htab_first(&p->by_tag, hash); l; l = htab_next(l, hash)) {
-        struct path *pp = container_of(l, struct path, by_tag);
+        struct path_known *k = container_of(l, struct path_known, by_tag);
 
-        if (secret_equal(&pp->keys.receive_tag, tag, sizeof(*tag)))
-            return pp;
+        if (secret_equal(&k->keys.receive_tag, tag, sizeof(*tag)))
+            return k;
     }
     return NULL;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+/* Of frames under other keys than those of the first; up to PATH_KNOWN_MORE into @ret. */
+static int derive_more(const struct path *pp, const struct x25519_public *key,
+    const struct x25519_public *other, struct path_keys ret[static PATH_KNOWN_MORE],
+    unsigned *ret_n)
+{
+    const struct paths *p = pp->owner;
+    const struct x25519_secret *secrets[] = {&p->secret, &p->other_secret};
+    const struct x25519_public *own[] = {&p->public, &p->other_public};
+    const struct x25519_public *theirs[] = {key, other};
+    unsigned n = 0;
+
+    for (unsigned i = 1; i < 4; i++) {
+        if (x25519_public_is_none(own[i & 1]) || x25519_public_is_none(theirs[i >> 1]))
+            continue;
+        if (!path_keys_derive(&ret[n], secrets[i & 1], own[i & 1], theirs[i >> 1]))
+            return -EINVAL;
+        n++;
+    }
+    *ret_n = n;
+    return 0;
+}
+
+static void forget_known(struct paths *p, struct path_known *k)
+{
+    if (k->path)
+        htab_remove(&p->by_tag, &k->by_tag);
+    secret_wipe(k, sizeof(*k));
+}
+
+static int learn_known(struct path *pp, struct path_known *k, const struct path_keys *keys)
+{
+    int r;
+
+    k->keys = *keys;
+    r = htab_add(&pp->owner->by_tag, &k->by_tag, tag_hash(pp->owner, &keys->receive_tag));
+    k->path = r == 0 ? pp : NULL;
+    return r;
+}
+
+/* What both ends compute of the keys that their frames go under. */
+static void apply_keys(struct path *pp)
+{
+    const struct path_keys *keys = &pp->known.keys;
+    uint64_t phase = 0;
+
+    pp->nominates = x25519_public_compare(&pp->owner->public, &pp->peer.key) < 0;
+    pp->tag = path_pair_tag(&pp->owner->public, &pp->peer.key);
+    /* Both tags come from the shared secret. */
+    for (unsigned i = 0; i < sizeof(keys->send_tag.b); i++)
+        phase = phase * 257 + (uint64_t)(keys->send_tag.b[i] ^ keys->receive_tag.b[i]);
+    pp->slot.phase = (nsec_t)(phase % (uint64_t)(3600 * NSEC_PER_SEC));
+}
+
+/* Takes the edge's keys anew from the owner's and those of the peer, @key and @other, whose are
+ * none of another edge. Nothing changes on failure but that frames under fewer keys may be taken.
+ */
+static int set_keys(
+    struct path *pp, const struct x25519_public *key, const struct x25519_public *other)
+{
+    struct paths *p = pp->owner;
+    struct path_keys first;
+    struct path_keys more[PATH_KNOWN_MORE];
+    unsigned n = 0;
+    int r = -EINVAL;
+
+    if (!path_keys_derive(&first, &p->secret, &p->public, key))
+        goto out;
+    r = derive_more(pp, key, other, more, &n);
+    if (r == 0 && n > 0 && !pp->more) {
+        pp->more = calloc(PATH_KNOWN_MORE, sizeof(*pp->more));
+        r = pp->more ? 0 : -ENOMEM;
+    }
+    if (r < 0)
+        goto out;
+    for (unsigned i = 0; pp->more && i < PATH_KNOWN_MORE; i++)
+        forget_known(p, &pp->more[i]);
+    forget_known(p, &pp->known);
+    /* The table has room for what was taken out of it; of more it may take less. */
+    r = learn_known(pp, &pp->known, &first);
+    for (unsigned i = 0; r == 0 && i < n; i++)
+        r = learn_known(pp, &pp->more[i], &more[i]);
+    if (pp->more && n == 0) {
+        free(pp->more);
+        pp->more = NULL;
+    }
+    pp->peer.key = *key;
+    pp->other = *other;
+    apply_keys(pp);
+out:
+    secret_wipe(&first, sizeof(first));
+    secret_wipe(more, sizeof(more));
+    return r;
 }
 
 /* What path__use_relay() sets anew is not set here. */
 static int add_path(struct paths *p, const struct path_peer *peer, struct path **ret)
 {
+    static const struct x25519_public none = {{0}};
     struct path *pp = calloc(1, sizeof(*pp));
-    uint64_t phase = 0;
-    int r = -ENOMEM;
+    int r;
 
     if (!pp)
-        return r;
+        return -ENOMEM;
     pp->owner = p;
-    if (!path_keys_derive(&pp->keys, &p->secret, &p->public, &peer->key)) {
-        free(pp);
-        return -EINVAL;
-    }
-    pp->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
-    pp->tag = path_pair_tag(&p->public, &peer->key);
-    /* The same at both ends: both tags come from the shared secret. */
-    for (unsigned i = 0; i < sizeof(pp->keys.send_tag.b); i++)
-        phase = phase * 257 + (uint64_t)(pp->keys.send_tag.b[i] ^ pp->keys.receive_tag.b[i]);
-    pp->slot.phase = (nsec_t)(phase % (uint64_t)(3600 * NSEC_PER_SEC));
     pp->checks.round.next_at = NSEC_NEVER;
+    r = set_keys(pp, &peer->key, &none);
     /* Room for its deadline is reserved now, so that arming it later cannot fail. */
-    if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
-        htab_add(&p->by_key, &pp->by_key, path_key_hash(p, &peer->key)) < 0)
-        goto fail;
-    if (htab_add(&p->by_tag, &pp->by_tag, tag_hash(p, &pp->keys.receive_tag)) < 0) {
-        htab_remove(&p->by_key, &pp->by_key);
-        goto fail;
+    if (r == 0 && (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
+                      htab_add(&p->by_key, &pp->by_key, path_key_hash(p, &peer->key)) < 0))
+        r = -ENOMEM;
+    if (r == 0) {
+        *ret = pp;
+        return 0;
     }
-    *ret = pp;
-    return 0;
-fail:
+    for (unsigned i = 0; pp->more && i < PATH_KNOWN_MORE; i++)
+        forget_known(p, &pp->more[i]);
+    forget_known(p, &pp->known);
     path_free(pp);
     return r;
 }
@@ -243,9 +333,81 @@ void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t 
         path__close_socket(pp, pair->socket);
     paths__forget(p, pp);
     htab_remove(&p->by_key, &pp->by_key);
-    htab_remove(&p->by_tag, &pp->by_tag);
+    for (unsigned i = 0; pp->more && i < PATH_KNOWN_MORE; i++)
+        forget_known(p, &pp->more[i]);
+    forget_known(p, &pp->known);
     heap_remove(&p->timers, &pp->timer);
     path_free(pp);
+}
+
+/* The edge of which @key is one of the peer's. */
+static const struct path *find_any(const struct paths *p, const struct x25519_public *key)
+{
+    struct htab_link *link = NULL;
+    size_t cursor = 0;
+
+    while ((link = htab_each(&p->by_key, &cursor, link))) {
+        const struct path *pp = container_of(link, struct path, by_key);
+
+        if (x25519_public_equal(&pp->peer.key, key) || x25519_public_equal(&pp->other, key))
+            return pp;
+    }
+    return NULL;
+}
+
+int paths_set_peer_keys(struct paths *p, const struct x25519_public *was,
+    const struct x25519_public *key, const struct x25519_public *other, nsec_t now)
+{
+    static const struct x25519_public none = {{0}};
+    struct path *pp = find_path(p, was);
+    const struct path *of_key;
+    const struct path *of_other;
+    int r;
+
+    if (!pp)
+        return 0;
+    of_key = find_any(p, key);
+    of_other = other ? find_any(p, other) : NULL;
+    if ((of_key && of_key != pp) || (of_other && of_other != pp))
+        return -EINVAL;
+    r = set_keys(pp, key, other ? other : &none);
+    if (x25519_public_equal(&pp->peer.key, was))
+        return r;
+    htab_remove(&p->by_key, &pp->by_key);
+    /* Cannot fail: the table has its chains. */
+    (void)htab_add(&p->by_key, &pp->by_key, path_key_hash(p, &pp->peer.key));
+    path__slot_plan(pp, now);
+    path_rearm(pp);
+    return r;
+}
+
+int paths_set_own_keys(struct paths *p, const struct x25519_secret *secret,
+    const struct x25519_secret *other, nsec_t now)
+{
+    struct x25519_public public;
+    struct x25519_public other_public = {{0}};
+    struct htab_link *link = NULL;
+    size_t cursor = 0;
+    int r = 0;
+
+    if (!x25519_derive_public(secret, &public) ||
+        (other && !x25519_derive_public(other, &other_public)))
+        return -EINVAL;
+    p->secret = *secret;
+    p->public = public;
+    secret_wipe(&p->other_secret, sizeof(p->other_secret));
+    if (other)
+        p->other_secret = *other;
+    p->other_public = other_public;
+    while ((link = htab_each(&p->by_key, &cursor, link))) {
+        struct path *pp = container_of(link, struct path, by_key);
+        int failed = set_keys(pp, &pp->peer.key, &pp->other);
+
+        r = failed < 0 ? failed : r;
+        path__slot_plan(pp, now);
+        path_rearm(pp);
+    }
+    return r;
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------ */
@@ -374,14 +536,14 @@ void paths_on_frame(
     struct paths *p, const struct path_arrival *in, uint8_t *frame, size_t len, nsec_t now)
 {
     struct path_tag tag;
-    struct path *pp = path_frame_read_tag(frame, len, &tag) ? find_tag(p, &tag) : NULL;
+    struct path_known *k = path_frame_read_tag(frame, len, &tag) ? find_tag(p, &tag) : NULL;
 
-    if (!pp) {
+    if (!k) {
         p->counters.refused_tag++;
         return;
     }
-    path__on_frame(pp, in, frame, len, now);
-    path_rearm(pp);
+    path__on_frame(k->path, &k->keys, in, frame, len, now);
+    path_rearm(k->path);
 }
 
 /* The next slot, with none to be skipped any more. */

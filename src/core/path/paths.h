@@ -85,6 +85,32 @@ void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now);
  */
 int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now);
 
+/**
+ * paths_set_own_keys() - this node's own key is @secret now, and @other its second one
+ * @other:	NULL: it has one key
+ *
+ * Frames go under @secret, and are taken under both. Paths stay as they are. It multiplies once for
+ * each edge and pair of keys.
+ *
+ * Return: 0; -EINVAL for a bad secret; or -ENOMEM: then some edges go on with the keys that they
+ * had.
+ */
+int paths_set_own_keys(struct paths *p, const struct x25519_secret *secret,
+    const struct x25519_secret *other, nsec_t now);
+
+/**
+ * paths_set_peer_keys() - the peer of the edge @was has @key now, and @other as its second one
+ * @other:	NULL: it has one key
+ *
+ * The edge is found by @key from then on, and its path stays as it is. As paths_set_own_keys()
+ * otherwise.
+ *
+ * Return: 0, also for an edge that is not there; -EINVAL when a key is none, or is our own or
+ * another edge's; or -ENOMEM: then nothing has changed.
+ */
+int paths_set_peer_keys(struct paths *p, const struct x25519_public *was,
+    const struct x25519_public *key, const struct x25519_public *other, nsec_t now);
+
 /** paths_remove_peer() - forget the edge; one that is not there is fine. */
 void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t now);
 

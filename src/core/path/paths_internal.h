@@ -105,8 +105,11 @@ struct paths_queue {
 
 /** All edges of a node. Fields that name no other writer are written by paths.c. */
 struct paths {
-    struct x25519_secret secret;
+    struct x25519_secret secret; /* what is sent goes under it */
     struct x25519_public public;
+    struct x25519_secret
+        other_secret; /* frames are taken under it as well; zeroes: there is none */
+    struct x25519_public other_public; /* none: likewise */
     char name[NAME_MAX_LEN + 1];
     struct rng rng;
     uint64_t session;    /* number of this run */
@@ -119,7 +122,7 @@ struct paths {
     nsec_t changed_at;              /* when this machine's network changed last; 0: never */
     nsec_t self_changed_at;         /* when our candidates changed last; 0: never */
     struct htab by_key;
-    struct htab by_tag;
+    struct htab by_tag; /* of struct path_known */
     struct heap timers; /* one deadline for each edge */
 
     struct paths_load load;

@@ -68,7 +68,8 @@ static bool finish_frame(struct paths *p, struct paths_item *item)
     struct xchacha_nonce nonce;
 
     rng_fill(&p->rng, nonce.b, sizeof(nonce.b));
-    if (!path_frame_seal(&item->path->keys, &item->frame, &nonce, item->action.len, p->queue.frame))
+    if (!path_frame_seal(
+            &item->path->known.keys, &item->frame, &nonce, item->action.len, p->queue.frame))
         return false;
     item->action.frame = p->queue.frame;
     p->counters.frames_sent++;

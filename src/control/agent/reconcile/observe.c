@@ -42,7 +42,21 @@ static struct observation *find(const struct observe *o, const struct x25519_pub
 {
     struct observation wanted = {.key = *key};
 
-    return o->n > 0 ? bsearch(&wanted, o->items, o->n, sizeof(*o->items), observe_compare) : NULL;
+    struct observation *found =
+        o->n > 0 ? bsearch(&wanted, o->items, o->n, sizeof(*o->items), observe_compare) : NULL;
+
+    for (size_t i = 0; !found && o->has_others && i < o->n; i++)
+        if (x25519_public_equal(&o->items[i].other, key))
+            found = &o->items[i];
+    return found;
+}
+
+/* What was seen of that peer before, which may have had its keys the other way round. */
+static struct observation *find_before(const struct observe *o, const struct wg_peer *p)
+{
+    struct observation *before = find(o, &p->key);
+
+    return before || x25519_public_is_none(&p->next_key) ? before : find(o, &p->next_key);
 }
 
 const struct observation *observe_find(const struct observe *o, const struct x25519_public *key)
@@ -81,6 +95,7 @@ static struct observation observe_look(
 {
     struct observation ob = {
         .key = p->key,
+        .other = p->next_key,
         .facts = p->facts,
         .endpoint = p->endpoint,
         .heard = p->facts.heard,
@@ -134,7 +149,7 @@ static uint64_t count_received(const struct observe *o, const struct wg_config *
     uint64_t n = 0;
 
     for (size_t i = 0; i < c->n_peers; i++) {
-        const struct observation *before = find(o, &c->peers[i].key);
+        const struct observation *before = find_before(o, &c->peers[i]);
 
         if (before)
             n += growth(before->facts.arrivals.received, c->peers[i].facts.arrivals.received);
@@ -196,18 +211,21 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
     uint64_t dropped = growth(o->socket_drops, c->socket_drops) * UDP_RUN_SEGMENTS_MAX;
     uint64_t all_received = count_received(o, c);
     struct observation *items = calloc(c->n_peers + 1, sizeof(*items));
+    bool has_others = false;
 
     if (!items)
         return -ENOMEM;
     o->has_new_loss = false;
     for (size_t i = 0; i < c->n_peers; i++) {
-        struct observation *before = find(o, &c->peers[i].key);
+        struct observation *before = find_before(o, &c->peers[i]);
 
         items[i] = observe_look(before, &c->peers[i], now, wall);
+        has_others |= !x25519_public_is_none(&items[i].other);
         o->has_new_loss |= track_loss(&items[i], before, all_received, dropped, now);
     }
     free_items(o);
     o->items = items;
+    o->has_others = has_others;
     o->socket_drops = c->socket_drops;
     take_merging(o, c);
     take_line(o, c->line);

@@ -43,15 +43,16 @@ struct snapshot;
 /** What is known of one peer. */
 struct observation {
     struct x25519_public key;
-    struct loss_track *loss;  /* owns; of what it sends; NULL: too little has come for that */
-    struct wg_facts facts;    /* the engine's last word */
-    struct endpoint endpoint; /* where its packets go; none: unknown */
-    struct endpoint heard;    /* where its last authentic packet came from; none: unknown */
-    uint64_t rate;            /* that what is sent to it is kept to, bit/s; 0: none */
-    nsec_t handshake_at;      /* time of the last handshake, monotonic; 0: never */
-    nsec_t heard_at;          /* @facts.rx_bytes last changed then, monotonic; 0: not seen */
-    nsec_t unanswered_since;  /* what was sent since then has no answer, monotonic; 0: it has */
-    uint64_t unanswered_from; /* facts.tx_bytes before that; to be read beside it alone */
+    struct x25519_public other; /* its second key, as the engine has it; none: it has one */
+    struct loss_track *loss;    /* owns; of what it sends; NULL: too little has come for that */
+    struct wg_facts facts;      /* the engine's last word */
+    struct endpoint endpoint;   /* where its packets go; none: unknown */
+    struct endpoint heard;      /* where its last authentic packet came from; none: unknown */
+    uint64_t rate;              /* that what is sent to it is kept to, bit/s; 0: none */
+    nsec_t handshake_at;        /* time of the last handshake, monotonic; 0: never */
+    nsec_t heard_at;            /* @facts.rx_bytes last changed then, monotonic; 0: not seen */
+    nsec_t unanswered_since;    /* what was sent since then has no answer, monotonic; 0: it has */
+    uint64_t unanswered_from;   /* facts.tx_bytes before that; to be read beside it alone */
     nsec_t renew_since;  /* what was sent since then should have renewed the session; 0: nothing
                             was sent that should */
     uint64_t renew_from; /* facts.tx_bytes before that; to be read beside it alone */
@@ -61,6 +62,7 @@ struct observation {
 struct observe {
     struct observation *items; /* owns; sorted by key */
     size_t n;
+    bool has_others;            /* some of them have a second key */
     struct traffic_rates rates; /* that all that is sent is kept to */
     bool shows_dscp;            /* datagrams carry the DSCP of the packets in them */
     uint64_t socket_drops;      /* the engine's, as of the last look */
@@ -85,13 +87,13 @@ void observe_deinit(struct observe *o);
  * @now:	monotonic
  * @wall:	nanoseconds since 1970
  *
- * Peers that are gone are forgotten.
+ * Peers that are gone are forgotten. One that goes on with what was its second key is the same.
  *
  * Return: 0 or -ENOMEM, and then nothing has changed.
  */
 int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_t wall);
 
-/** observe_find() - lends; NULL when the engine has no such peer. */
+/** observe_find() - by its key or its second one; lends; NULL when the engine has no such peer. */
 const struct observation *observe_find(const struct observe *o, const struct x25519_public *key);
 
 /** observation_loss() - what is lost of what it sends; unknown where the engine does not count it,

@@ -75,10 +75,10 @@ static int check_addresses(struct netlink *nl, const struct rtnl_link *link,
 
 /* ---- whose it is: by its key ----------------------------------------------------------------- */
 
-/* The key that the interface has; none: it has none. The interface is there, and so is the process
+/* The keys that the interface has; none: it has none. The interface is there, and so is the process
  * that serves it, so opening the engine makes nothing. */
-static int read_key(
-    enum engine_kind kind, const char *interface, struct x25519_public *ret, struct err *e)
+static int read_keys(
+    enum engine_kind kind, const char *interface, struct x25519_public ret[static 2], struct err *e)
 {
     struct wg_config have = WG_CONFIG_NULL;
     char why[ENGINE_WHY_MAX];
@@ -88,8 +88,10 @@ static int read_key(
     if (r != 0)
         return r < 0 ? r : -1;
     r = engine_get(engine, &have, e);
-    if (r == 0)
-        *ret = have.public;
+    if (r == 0) {
+        ret[0] = have.public;
+        ret[1] = have.next_public;
+    }
     wg_config_deinit(&have);
     (void)engine_close(engine);
     return r < 0 ? r : -r;
@@ -98,7 +100,7 @@ static int read_key(
 bool ownership_is_of_key(
     struct netlink *nl, const char *interface, const struct x25519_public *key, unsigned *ret)
 {
-    struct x25519_public have = {{0}};
+    struct x25519_public have[2] = {{{0}}};
     struct rtnl_link link;
     enum engine_kind kind;
 
@@ -107,11 +109,21 @@ bool ownership_is_of_key(
             (strcmp(link.kind, "tun") == 0 && engine_userspace_is_served(link.name))))
         return false;
     kind = strcmp(link.kind, "tun") == 0 ? ENGINE_KIND_USERSPACE : ENGINE_KIND_KERNEL;
-    if (read_key(kind, link.name, &have, NULL) != 0 || x25519_public_is_none(&have) ||
-        !x25519_public_equal(&have, key))
+    if (read_keys(kind, link.name, have, NULL) != 0 || x25519_public_is_none(&have[0]) ||
+        !(x25519_public_equal(&have[0], key) || x25519_public_equal(&have[1], key)))
         return false;
     *ret = link.ifindex;
     return true;
+}
+
+/* Is one of its keys one that @c has? */
+static bool has_key_of(const struct x25519_public have[static 2], const struct wg_config *c)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (!x25519_public_is_none(&have[i]) && (x25519_public_equal(&have[i], &c->public) ||
+                                                    x25519_public_equal(&have[i], &c->next_public)))
+            return true;
+    return false;
 }
 
 /*
@@ -125,7 +137,7 @@ bool ownership_is_of_key(
 static int ownership_check(struct netlink *nl, const char *interface, const struct wg_config *want,
     const struct wg_config *applied, struct err *e)
 {
-    struct x25519_public key = {{0}};
+    struct x25519_public keys[2] = {{{0}}};
     char text[X25519_BASE64_MAX];
     struct rtnl_link link;
     bool is_tun;
@@ -142,18 +154,17 @@ static int ownership_check(struct netlink *nl, const char *interface, const stru
             "else: %s",
             interface, link.kind, advice);
     if (!is_tun || engine_userspace_is_served(interface))
-        r = read_key(is_tun ? ENGINE_KIND_USERSPACE : ENGINE_KIND_KERNEL, interface, &key, e);
+        r = read_keys(is_tun ? ENGINE_KIND_USERSPACE : ENGINE_KIND_KERNEL, interface, keys, e);
     if (r < 0)
         return r;
-    if (x25519_public_is_none(&key))
+    if (x25519_public_is_none(&keys[0]))
         return check_addresses(nl, &link, want, applied, e);
-    if (x25519_public_equal(&key, &want->public) ||
-        (applied && x25519_public_equal(&key, &applied->public)))
+    if (has_key_of(keys, want) || (applied && has_key_of(keys, applied)))
         return 0;
     return err_set(e, OWNERSHIP_E_FOREIGN,
         "an interface %s with the public key %s, which is not this node's, was made by somebody "
         "else: %s",
-        interface, x25519_public_format(&key, text), advice);
+        interface, x25519_public_format(&keys[0], text), advice);
 }
 
 /* ---- passes ---------------------------------------------------------------------------------- */
@@ -284,6 +295,58 @@ static int check_rates(struct reconcile *rc, struct wg_config *want, struct err 
     return 0;
 }
 
+bool reconcile_has_two_keys(struct reconcile *rc)
+{
+    return rc->engine && rc->engine->ops->check_next_keys(rc->engine, NULL) == 0;
+}
+
+bool reconcile_has_keys(const struct reconcile *rc, const struct x25519_public *own,
+    const struct x25519_public *next, bool calls_next)
+{
+    const struct wg_config *c = &rc->applied;
+
+    if (!rc->has_passed)
+        return false;
+    if (rc->has_one_key)
+        return x25519_public_equal(&c->public, calls_next ? next : own);
+    return x25519_public_equal(&c->public, own) && x25519_public_equal(&c->next_public, next) &&
+           c->initiate_with_next == calls_next;
+}
+
+/* An engine that has one key has the one that is called under, and takes no other one. */
+static int check_keys(
+    struct reconcile *rc, struct wg_config *want, struct reconcile_secrets *secrets, struct err *e)
+{
+    bool is_asked = wg_config_has_next_keys(want);
+    int r = is_asked ? rc->engine->ops->check_next_keys(rc->engine, e) : 0;
+
+    if (r != 0 && r != ENGINE_E_UNSUPPORTED)
+        return r;
+    rc->has_one_key = r == ENGINE_E_UNSUPPORTED;
+    if (!rc->has_one_key)
+        return 0;
+    if (want->initiate_with_next) {
+        want->public = want->next_public;
+        secrets->own = secrets->next;
+    }
+    secrets->next = NULL;
+    wg_config_clear_next_keys(want);
+    return 0;
+}
+
+/* The peer of @c that is @peer, under one of its keys; NULL: none is. */
+static const struct wg_peer *find_same(const struct wg_config *c, const struct wg_peer *peer)
+{
+    const struct wg_peer *found = wg_config_find(c, &peer->key);
+
+    if (!found && !x25519_public_is_none(&peer->next_key))
+        found = wg_config_find(c, &peer->next_key);
+    for (size_t i = 0; !found && i < c->n_peers; i++)
+        if (x25519_public_equal(&c->peers[i].next_key, &peer->key))
+            found = &c->peers[i];
+    return found;
+}
+
 /* Has @want include the peers of @have that it lacks, but for their endpoints, which are the
  * engine's. */
 static int add_unknown(struct wg_config *want, const struct wg_config *have, struct err *e)
@@ -295,7 +358,7 @@ static int add_unknown(struct wg_config *want, const struct wg_config *have, str
         const struct wg_config known = {.peers = want->peers, .n_peers = n_wanted};
         struct wg_peer kept = WG_PEER_NULL;
 
-        if (wg_config_find(&known, &have->peers[i].key))
+        if (find_same(&known, &have->peers[i]))
             continue;
         r = wg_peer_copy(&kept, &have->peers[i]);
         kept.endpoint = (struct endpoint){0};
@@ -306,7 +369,7 @@ static int add_unknown(struct wg_config *want, const struct wg_config *have, str
 }
 
 static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
-    const struct x25519_secret *secret, struct reconcile_result *res, struct err *e)
+    struct reconcile_secrets secrets, struct reconcile_result *res, struct err *e)
 {
     struct wg_config have = WG_CONFIG_NULL;
     struct diff d = DIFF_NULL;
@@ -316,6 +379,8 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
         rc->port_errno = have.listen_errno;
         r = check_rates(rc, want, e);
     }
+    if (r == 0)
+        r = check_keys(rc, want, &secrets, e);
     if (r == 0)
         adopt_mtus(rc, &have);
     if (r == 0 && rc->keeps_unknown)
@@ -332,8 +397,9 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     }
     if (r == 0)
         r = diff_make(&d, &have, want, rc->has_applied ? &rc->applied : NULL);
+    d.next_secret = secrets.next;
     if (r == 0)
-        r = engine_apply(rc->engine, &d, secret, e);
+        r = engine_apply(rc->engine, &d, secrets.own, e);
     if (r == 0) {
         /* Counts the peers that are removed and that the engine was never told: somebody else has
          * added them. What an earlier agent had told it is known as of its last file only, to which
@@ -347,8 +413,9 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
             rc->n_foreign++;
             res->n_foreign++;
         }
-        res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark + d.set_relay +
-                          d.set_shows_dscp + diff_count_rates(&d);
+        res->n_changes += d.n_peers + d.set_key + d.set_next_key + d.set_initiate_with_next +
+                          d.set_listen_port + d.set_fwmark + d.set_relay + d.set_shows_dscp +
+                          diff_count_rates(&d);
         remember(rc, want);
         rc->has_passed = true;
         rc->tells_all = false;
@@ -666,7 +733,7 @@ static int check_port(const struct reconcile *rc, int r, uint16_t port, struct e
 }
 
 int reconcile_run(struct reconcile *rc, const struct render_input *in,
-    const struct x25519_secret *secret, struct reconcile_result *ret, struct err *e)
+    const struct reconcile_secrets *secrets, struct reconcile_result *ret, struct err *e)
 {
     struct reconcile_result res = {0};
     struct wg_config want = WG_CONFIG_NULL;
@@ -683,7 +750,7 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
     }
     /* The peers come first, so that the interface has them when it comes up. */
     if (r == 0)
-        r = reconcile_peers(rc, &want, secret, &res, e);
+        r = reconcile_peers(rc, &want, *secrets, &res, e);
     if (r == 0)
         r = reconcile_interface(rc, &rc->applied, &res, e);
     /* An engine whose interface is found neither by its name, nor by its number, nor by its

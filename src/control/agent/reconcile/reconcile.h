@@ -31,7 +31,8 @@ struct access_rules;
  * Such a one is never touched: neither its peers, nor its addresses, nor the link, nor is it
  * removed when this node leaves. It is asked when an engine is opened, not while one is open.
  *
- * Ours is one that has this node's public key, or the one that an earlier agent has told it.
+ * Ours is one that has a public key of this node, its own or the one that it goes on with, or one
+ * that an earlier agent has told it.
  * Without a key, as a TUN device has that an engine has handed over, it is ours if it has one of
  * this node's addresses, or no address at all: nobody uses it then. All others are somebody else's.
  */
@@ -76,17 +77,21 @@ struct reconcile {
     unsigned accepts_own_on;        /* the interface that takes its packets; 0: none yet */
     char rates_why[ENGINE_WHY_MAX]; /* why rates that are wanted are not kept, a clause; "": they
                                        are, or none is wanted */
-    struct wg_config applied;       /* what the engine was last told */
-    bool has_applied;               /* @applied is known, from this agent or an earlier one */
-    bool has_passed;                /* this agent has told it: @applied is not an earlier agent's */
-    bool tells_all;     /* the next pass tells each endpoint, even if the engine has it */
+    bool has_one_key;         /* the last pass had second keys, which the engine cannot take */
+    struct wg_config applied; /* what the engine was last told */
+    bool has_applied;         /* @applied is known, from this agent or an earlier one */
+    bool has_passed;          /* this agent has told it: @applied is not an earlier agent's */
+    bool tells_all;           /* the next pass tells each endpoint, even if the engine has it */
     bool keeps_unknown; /* peers that the engine has and the snapshot does not stay: an earlier
                            agent may have heard of them after it had kept its last snapshot */
     uint64_t n_foreign; /* peers that were removed and that no agent of this node had added */
     struct x25519_public foreign; /* the last of these; none: there was none */
 };
 
-#define RECONCILE_NULL {.nl = NETLINK_NULL}
+#define RECONCILE_NULL                                                                             \
+    {                                                                                              \
+        .nl = NETLINK_NULL                                                                         \
+    }
 
 /** What a run did. */
 struct reconcile_result {
@@ -123,15 +128,30 @@ void reconcile_deinit(struct reconcile *rc);
  */
 void reconcile_assume(struct reconcile *rc, const struct render_input *in);
 
+/** The private keys of a node. Borrowed. */
+struct reconcile_secrets {
+    const struct x25519_secret *own;
+    const struct x25519_secret *next; /* that it goes on with; NULL: it does not change its key */
+};
+
 /**
  * reconcile_run() - one pass
  * @in:		as for render_config()
- * @secret:	the node's private key
+ *
+ * An engine that has one key has the one that the node calls under.
  *
  * Return: 0; or negative errno with words: run it again later.
  */
 int reconcile_run(struct reconcile *rc, const struct render_input *in,
-    const struct x25519_secret *secret, struct reconcile_result *ret, struct err *e);
+    const struct reconcile_secrets *secrets, struct reconcile_result *ret, struct err *e);
+
+/** reconcile_has_two_keys() - does the engine answer under two? False also when none is open. */
+bool reconcile_has_two_keys(struct reconcile *rc);
+
+/** reconcile_has_keys() - does the engine have these keys of the node, as of the last pass?
+ * @next: none: it has one; @calls_next: it calls under that. */
+bool reconcile_has_keys(const struct reconcile *rc, const struct x25519_public *own,
+    const struct x25519_public *next, bool calls_next);
 
 /**
  * reconcile_observe() - what the engine has now

@@ -11,7 +11,7 @@
 
 #define RETRY (30 * NSEC_PER_SEC)
 
-/* Is that object this node, with the key that this machine has? @self: as the hub describes it. */
+/* Is that object this node, with a key of this machine? @self: as the hub describes it. */
 static int check_self(const struct state *st, const struct node *self, struct err *e)
 {
     const struct node *known = snapshot_self(&st->snapshot);
@@ -20,7 +20,7 @@ static int check_self(const struct state *st, const struct node *self, struct er
         strcmp(self->meta.network, known->meta.network) != 0)
         return err_set(e, -EINVAL, "they are about \"%s\" in \"%s\", and this is \"%s\" in \"%s\"",
             self->meta.name, self->meta.network, known->meta.name, known->meta.network);
-    if (!x25519_public_equal(&self->key, &known->key))
+    if (!state_is_own_key(st, &self->key))
         return err_set(e, -EINVAL, "they give \"%s\" another key than it has", self->meta.name);
     return 0;
 }
@@ -95,8 +95,11 @@ int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct
         if (r < 0)
             snapshot_deinit(ret);
     }
-    if (r == 0 && check_snapshot(&st->snapshot.network, ret, &why) == 0)
+    if (r == 0 && check_snapshot(&st->snapshot.network, ret, &why) == 0) {
+        /* The snapshot is the agent's own; what it lends is const for others. */
+        ((struct node *)(uintptr_t)snapshot_self(ret))->key = snapshot_self(&st->snapshot)->key;
         return 0;
+    }
     if (r == 0) {
         /* An earlier version took it of a hub. The next one overwrites it. */
         log_warning("the kept objects are not used: %s", err_text(&why));

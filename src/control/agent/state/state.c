@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,10 +28,12 @@
 #define PEERS_FILE         "peers.json"
 #define TIMESTAMP_FILE     "timestamp"
 #define KEY_FILE           "join.key"
+#define KEYS_FILE          "keys.json"
 #define LOCK_FILE          "lock"
 #define KEEPALIVE_FILE_MAX 4096
 #define TRAFFIC_FILE_MAX   (16u << 20)  /* eight days, and the counters of 65,536 peers */
 #define PEERS_FILE_MAX     (128u << 20) /* 131,072 peers, of which all have changed */
+#define KEYS_FILE_MAX      (8u << 20)   /* the names of 65,536 stock peers */
 #define NODE_MAX           (256u << 10) /* a node, its network, some hubs, all their labels */
 
 _Static_assert(STATE_INTERFACE_MAX == IFNAMSIZ, "as the kernel has it");
@@ -226,6 +229,7 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
     text = fields_string(&f, "privateKey", FIELDS_REQUIRED, 1, X25519_BASE64_MAX);
     if (text && x25519_secret_parse(&st->secret, text, NULL) < 0)
         fields_fail(&f, "\"privateKey\" is not a key: 44 characters of base64");
+    fields_public_key(&f, "formerKey", FIELDS_OPTIONAL, &st->former);
     decode_interface(&f, st);
     decode_hub_api(&f, &st->hub_api);
     st->keeps_hosts = true;
@@ -255,11 +259,14 @@ int state_read(struct state *ret, const char *dir, struct err *e)
 {
     struct state st = STATE_NULL;
     char path[PATH_MAX];
+    struct stat of_file;
     json_t *json = NULL;
     int r = read_json(dir, NODE_FILE, NODE_MAX, &json, e);
 
     if (r != 0)
         return r;
+    if (stat(path_of(dir, NODE_FILE, path), &of_file) == 0)
+        st.keyed_at = of_file.st_mtime;
     r = decode_state(&st, json, path_of(dir, NODE_FILE, path), e);
     body_wipe_text(json, "privateKey");
     json_decref(json);
@@ -334,7 +341,9 @@ int state_write_public(const struct state *st, const char *dir, struct err *e)
 
 int state_write(const struct state *st, const char *dir, struct err *e)
 {
+    bool has_former = !x25519_public_is_none(&st->former);
     char text[X25519_BASE64_MAX];
+    char former[X25519_BASE64_MAX];
     json_t *json;
     int r = state_write_public(st, dir, e);
 
@@ -342,13 +351,15 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     if (r < 0)
         return r;
     x25519_secret_write(&st->secret, text);
-    json = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:o*, s:s, s:o}",
+    json = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:o*, s:s, s:s*, s:o}",
         "interface", st->interface, "engine", engine_kind_names[st->engine], "hosts",
         (int)st->keeps_hosts, "dns", (int)st->answers_dns, "relay", (int)st->wants_relay, "routes",
         subnets_encode(&st->routes), "keepSources", (int)st->keeps_sources, "acceptRoutes",
         subnets_accept_names[st->accepts], "listenPort", (int)st->listen_port, "endpoints",
         encode_given(st), "machine", st->has_machine ? machine_traits_encode(&st->machine) : NULL,
-        "privateKey", text, "joined", encode_birth(&st->snapshot));
+        "privateKey", text, "formerKey",
+        has_former ? x25519_public_format(&st->former, former) : NULL, "joined",
+        encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
     if (json && !encode_hub_api(json, &st->hub_api))
         json = (json_decref(json), NULL);
@@ -511,6 +522,81 @@ int state_forget_join_key(const char *dir, struct err *e)
     return remove_file(dir, KEY_FILE, e);
 }
 
+/* ---- keys.json ------------------------------------------------------------------------------- */
+
+void state_next_key_deinit(struct state_next_key *k)
+{
+    json_decref(k->seen);
+    secret_wipe(k, sizeof(*k));
+}
+
+static int decode_next_key(
+    struct state_next_key *k, const json_t *json, const char *path, struct err *e)
+{
+    static const char *const stages[] = {"prepared", "moved"};
+    struct fields f = fields_make(json, path, e);
+    const char *text = fields_string(&f, "privateKey", FIELDS_REQUIRED, 1, X25519_BASE64_MAX);
+    const json_t *seen = fields_array(&f, "seenUnderNext", FIELDS_OPTIONAL, 0, 65536);
+    unsigned stage = 0;
+
+    if (text && x25519_secret_parse(&k->secret, text, NULL) < 0)
+        fields_fail(&f, "\"privateKey\" is not a key: 44 characters of base64");
+    fields_public_key(&f, "from", FIELDS_REQUIRED, &k->from);
+    fields_enum(&f, "stage", FIELDS_REQUIRED, stages, 2, &stage);
+    fields_text(&f, "statement", FIELDS_REQUIRED, 4, sizeof(k->statement), k->statement);
+    for (size_t i = 0; i < json_array_size(seen); i++)
+        if (!json_is_string(json_array_get(seen, i)))
+            fields_fail(&f, "\"seenUnderNext\" is not a list of names");
+    k->has_moved = stage == 1;
+    k->seen = fields_end(&f) == 0 ? json_incref((json_t *)seen) : NULL;
+    return fields_end(&f);
+}
+
+int state_read_next_key(struct state_next_key *ret, const char *dir, struct err *e)
+{
+    struct state_next_key k = {.has_moved = false};
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    int r = read_json(dir, KEYS_FILE, KEYS_FILE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    r = decode_next_key(&k, json, path_of(dir, KEYS_FILE, path), e);
+    body_wipe_text(json, "privateKey");
+    json_decref(json);
+    if (r == 0)
+        *ret = k;
+    else
+        state_next_key_deinit(&k);
+    return r;
+}
+
+int state_write_next_key(const struct state_next_key *k, const char *dir, struct err *e)
+{
+    char from[X25519_BASE64_MAX];
+    char text[X25519_BASE64_MAX];
+    json_t *json;
+
+    x25519_secret_write(&k->secret, text);
+    json = json_pack("{s:s, s:s, s:s, s:s, s:O*}", "stage", k->has_moved ? "moved" : "prepared",
+        "from", x25519_public_format(&k->from, from), "privateKey", text, "statement", k->statement,
+        "seenUnderNext", k->seen);
+    secret_wipe(text, sizeof(text));
+    return write_json(dir, KEYS_FILE, json, e);
+}
+
+int state_forget_next_key(const char *dir, struct err *e)
+{
+    return remove_file(dir, KEYS_FILE, e);
+}
+
+bool state_is_own_key(const struct state *st, const struct x25519_public *key)
+{
+    return !x25519_public_is_none(key) &&
+           (x25519_public_equal(key, &snapshot_self(&st->snapshot)->key) ||
+               x25519_public_equal(key, &st->former) || x25519_public_equal(key, &st->next));
+}
+
 const char *state_timestamp_path(char buf[static PATH_MAX], const char *dir)
 {
     return path_of(dir, TIMESTAMP_FILE, buf);
@@ -522,7 +608,7 @@ int state_remove(const char *dir, struct err *e)
 {
     /* node.json is removed last: as long as it is there this machine counts as joined. */
     static const char *const files[] = {SNAPSHOT_FILE, PEERS_FILE, KEEPALIVE_FILE, TRAFFIC_FILE,
-        TIMESTAMP_FILE, KEY_FILE, PUBLIC_FILE, NODE_FILE};
+        TIMESTAMP_FILE, KEY_FILE, KEYS_FILE, PUBLIC_FILE, NODE_FILE};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(files) / sizeof(*files); i++)

@@ -6,6 +6,7 @@
  *     snapshot.json  the last snapshot that came from the hub
  *     keepalive.json how long an idle UDP mapping towards the hub lives
  *     peers.json     who this node's peers are, since it first saw them (agent/node_trust.h)
+ *     keys.json      while this node changes its key: the next one; 0600
  *     traffic.json   what this node has moved, and is still to be told (agent/meter.h)
  *     removed.json   this machine was a node until its hub removed it
  *     timestamp      up to what time handshakes were dated; see os/timestamp_file.h
@@ -56,6 +57,10 @@ struct state_hub_api {
 /** What node.json holds: the node's key, and what was asked for at the join. */
 struct state {
     struct x25519_secret secret; /* wiped by state_deinit() */
+    struct x25519_public former; /* the key before this one; none: it is the first, or not known */
+    struct x25519_public next;   /* not in the file: the key that this node goes on with; none: it
+                                    does   not change its key */
+    int64_t keyed_at;            /* when it got its key, as the file's time says, s since 1970 */
     char interface[STATE_INTERFACE_MAX];
     enum engine_kind engine;
     bool wants_relay;            /* this node is to be a relay for others, if the hub admits it */
@@ -161,6 +166,30 @@ int state_read_peers(json_t **ret, const char *dir, struct err *e);
 
 /** state_write_peers() - write peers.json; as state_write_snapshot(). @json: taken. */
 int state_write_peers(json_t *json, const char *dir, struct err *e);
+
+/** What keys.json holds while this node changes its key (mesh/keys/key_rotation.h). */
+struct state_next_key {
+    struct x25519_public from;   /* its key until then */
+    struct x25519_secret secret; /* of the next one; wipe it after use */
+    bool has_moved;              /* it calls under that */
+    char statement[NODE_KEYS_STATEMENT_MAX + 1];
+    json_t *seen; /* owns; names of stock peers that have had a session under it; NULL: none has */
+};
+
+/** state_next_key_deinit() - wipe and release. */
+void state_next_key_deinit(struct state_next_key *k);
+
+/** state_read_next_key() - read keys.json; as state_read(). */
+int state_read_next_key(struct state_next_key *ret, const char *dir, struct err *e);
+
+/** state_write_next_key() - write keys.json. 0; or negative errno with words that name the file. */
+int state_write_next_key(const struct state_next_key *k, const char *dir, struct err *e);
+
+/** state_forget_next_key() - remove keys.json. 0 or negative errno with words. */
+int state_forget_next_key(const char *dir, struct err *e);
+
+/** state_is_own_key() - is that a key of this node: its own, the one before, or the next one? */
+bool state_is_own_key(const struct state *st, const struct x25519_public *key);
 
 /**
  * state_join_key() - the key to join with: the one of an earlier try, else a new one

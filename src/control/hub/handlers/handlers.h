@@ -95,6 +95,9 @@ handler_fn handlers_watch, handlers_edges, handlers_edge_history, handlers_event
 /* drain.c */
 handler_fn handlers_drain;
 
+/* handlers_keys.c */
+handler_fn handlers_keys, handlers_key_rotate;
+
 /* handlers_jobs.c */
 handler_fn handlers_jobs_join, handlers_jobs_list, handlers_network_jobs, handlers_jobs_get,
     handlers_jobs_nccl, handlers_jobs_presence, handlers_jobs_samples, handlers_jobs_end;

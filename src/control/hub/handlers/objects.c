@@ -500,8 +500,9 @@ static void node_put(struct object_call *call, const struct model_network *net, 
     spec.hub = node->spec.hub;
     /* A file that was written before there was this field does not say it. */
     spec.stock = node->spec.stock;
-    /* That is said by its own health check. */
+    /* That is said by its own health check, and by itself. */
     spec.drained = node->spec.drained;
+    spec.keys = node->spec.keys;
     op.ttl_seconds = given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0;
     /* Two nodes may not have the same route, and an enrolment may be giving one to its node. */
     if (given->routes)

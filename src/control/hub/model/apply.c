@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "hub/model/model_internal.h"
 #include "hub/record/record.h"
+#include "mesh/keys/key_node.h"
 #include "store/store.h"
 
 /* ---- networks ------------------------------------------------------------------------------- */
@@ -112,8 +113,10 @@ static int change_node(struct model_node *node, struct node *spec, struct err *e
 static int check_node(const struct model_network *net, const struct node *spec, struct err *e)
 {
     const struct network *n = &net->spec;
+    struct x25519_public other = {{0}};
     const struct model_node *owners[] = {model_find_key(net, &spec->key),
-        model_find_address(net, &spec->address4), model_find_address(net, &spec->address6)};
+        model_find_address(net, &spec->address4), model_find_address(net, &spec->address6),
+        key_node_other(spec, &other) ? model_find_key(net, &other) : NULL};
     uint32_t number = ipam_number(&n->cidr4, &spec->address4);
     struct ip_addr address6 = ipam_address(&n->cidr6, number);
 

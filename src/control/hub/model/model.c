@@ -9,7 +9,9 @@
 
 #include "base/secret.h"
 #include "base/text.h"
+#include "hub/model/key_course.h"
 #include "hub/model/model_internal.h"
+#include "mesh/keys/key_node.h"
 
 /* Others have a node and a network const; see model.h. */
 static struct model_node *writable(const struct model_node *node)
@@ -39,10 +41,10 @@ struct model_node *model_find_key(const struct model_network *net, const struct 
     uint64_t hash = hash_bytes(net->model->seed, key->b, sizeof(key->b));
 
     for (struct htab_link *l = htab_first(&net->by_key, hash); l; l = htab_next(l, hash)) {
-        struct model_node *node = container_of(l, struct model_node, by_key);
+        struct model_key *k = container_of(l, struct model_key, link);
 
-        if (x25519_public_equal(&node->spec.key, key))
-            return node;
+        if (x25519_public_equal(&k->key, key))
+            return writable(k->node);
     }
     return NULL;
 }
@@ -209,15 +211,38 @@ static int index_address(struct model_node *node, unsigned i, const struct ip_ad
         &net->by_address, &a->link, hash_bytes(net->model->seed, address->b, sizeof(address->b)));
 }
 
+static int index_key(struct model_node *node, unsigned i, const struct x25519_public *key)
+{
+    struct model_network *net = writable_network(node->net);
+    struct model_key *k = &node->by_key[i];
+
+    k->node = node;
+    k->key = *key;
+    return htab_add(&net->by_key, &k->link, hash_bytes(net->model->seed, key->b, sizeof(key->b)));
+}
+
+static void unindex_keys(struct model_node *node)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct model_key *k = &node->by_key[i];
+
+        if (!x25519_public_is_none(&k->key))
+            htab_remove(&writable_network(node->net)->by_key, &k->link);
+        k->key = (struct x25519_public){{0}};
+    }
+}
+
 static int index_node(struct model_node *node)
 {
     struct model_network *net = writable_network(node->net);
     const struct node *spec = &node->spec;
     int r = keys_add(&net->nodes, &node->keyed);
+    struct x25519_public other;
 
     if (r == 0)
-        r = htab_add(&net->by_key, &node->by_key,
-            hash_bytes(net->model->seed, spec->key.b, sizeof(spec->key.b)));
+        r = index_key(node, 0, &spec->key);
+    if (r == 0 && key_node_other(spec, &other))
+        r = index_key(node, 1, &other);
     if (r == 0)
         r = index_address(node, 0, &spec->address4);
     if (r == 0)
@@ -234,7 +259,7 @@ static void unindex_node(struct model_node *node)
     struct model_network *net = writable_network(node->net);
 
     keys_remove(&net->nodes, &node->keyed);
-    htab_remove(&net->by_key, &node->by_key);
+    unindex_keys(node);
     for (unsigned i = 0; i < 2; i++)
         htab_remove(&net->by_address, &node->by_address[i].link);
     /* Without memory the number stays taken until the next start, which harms nobody. */
@@ -281,6 +306,7 @@ void model_reap(const struct model_node *removed)
     findings_deinit(&node->reported->own);
     free(node->reported->access);
     free(node->reported->fitness);
+    node->served->key_course = key_course_free(node->served->key_course);
     list_remove(&node->reported->unsaved);
     list_remove(&node->reap);
     watched_node_deinit(node->watched);

@@ -38,15 +38,14 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/containers.h"
 #include "base/err.h"
 #include "base/rate.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/ipam.h"
+#include "hub/model/key_course.h"
 #include "hub/model/proof.h"
 #include "hub/model/reported.h"
 #include "hub/model/watched.h"
-#include "crypto/x25519.h"
 #include "hub/record/record.h"
 #include "mesh/object/object.h"
 #include "store/keys.h"
@@ -83,7 +82,7 @@ struct model_network {
     struct list hubs;       /* of struct model_node: those of them that are hubs */
     struct keys edges;      /* of struct model_edge */
     struct keys objects;    /* of struct model_object: all kinds but Node and MeshEdge */
-    struct htab by_key;     /* the nodes, by public key */
+    struct htab by_key;     /* the nodes, by each of their public keys */
     struct htab by_address; /* the nodes, by each of their addresses */
     struct ipam ipam;       /* host numbers in use */
     size_t n_tokens;        /* join tokens that are kept for it, spent ones included */
@@ -113,6 +112,7 @@ struct served_node {
     const char *leaving; /* node_removal.c's: a request removes it, and this it is told, a constant;
                             nothing is written about it; NULL: it stays, or has expired */
     nsec_t reap_at;      /* when a removed node is freed */
+    struct key_course *key_course; /* owns; NULL: its key does not change */
 };
 
 struct model_node {
@@ -120,7 +120,7 @@ struct model_node {
     struct node spec;                /* as stored; its status stays NULL, see reports.h */
     const struct model_network *net; /* pins */
     struct token_hash token;         /* of the secret that admitted it; zeroes for the hub itself */
-    struct htab_link by_key;
+    struct model_key by_key[2];      /* its own; and while it changes that, the other one */
     struct model_address by_address[2]; /* v4 and v6 */
     struct list of_hubs;                /* in its network's hubs, if it is one */
     struct list edges;                  /* of struct model_edge_end: what is said about its edges */
@@ -284,7 +284,7 @@ struct model_network *model_find_network(const struct model *m, const char *name
 /** model_find_node() - by its name; @net may be NULL, and has none. */
 struct model_node *model_find_node(const struct model_network *net, const char *name);
 
-/** model_find_key() - by its public key. */
+/** model_find_key() - by its public key; or the other one, while it changes it. */
 struct model_node *model_find_key(const struct model_network *net, const struct x25519_public *key);
 
 /** model_find_address() - by either of its overlay addresses. */

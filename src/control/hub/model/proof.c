@@ -9,15 +9,32 @@ const struct member_proof_key *proof_key(const struct model_node *node, nsec_t n
     struct proof_state *st = node->proof;
     const struct x25519_public *public = &node->spec.key;
 
-    if (st->has_key)
+    if (st->has_key && x25519_public_equal(&st->of, public))
         return &st->key;
     /* Without a key of the hub anybody could make the proof. */
     if (!node->net->has_key || !member_proof_key_make(&st->key, &node->net->secret, public, public))
         return NULL;
+    st->of = *public;
     /* Nothing up to @now is taken any more. */
-    st->window = (struct seq_window){.highest = (uint64_t)now, .seen = UINT64_MAX};
+    if (!st->has_key)
+        st->window = (struct seq_window){.highest = (uint64_t)now, .seen = UINT64_MAX};
     st->has_key = true;
     return &st->key;
+}
+
+/* The key of @node's other key; NULL: it has none, or no private key can belong to it. */
+static const struct member_proof_key *other_key(const struct model_node *node)
+{
+    struct proof_state *st = node->proof;
+    const struct x25519_public *public = &node->by_key[1].key;
+
+    if (x25519_public_is_none(public) || !node->net->has_key)
+        return NULL;
+    if (!x25519_public_equal(&st->other_of, public) &&
+        !member_proof_key_make(&st->other, &node->net->secret, public, public))
+        return NULL;
+    st->other_of = *public;
+    return &st->other;
 }
 
 /* The challenge: what the next proof has to be made for. It is no secret. */
@@ -35,6 +52,17 @@ static void refuse(struct response *rs, const struct model_node *node)
     }
 }
 
+static bool is_made(const struct member_proof *proof, const struct member_proof_key *key,
+    const struct model_node *node, const struct member_proof_request *what)
+{
+    const struct member_proof_key *other;
+
+    if (member_proof_verify(proof, key, what))
+        return true;
+    other = other_key(node);
+    return other && member_proof_verify(proof, other, what);
+}
+
 bool proof_take(const struct model_node *node, const struct request *rq, struct response *rs)
 {
     struct member_proof_request what = {
@@ -43,7 +71,7 @@ bool proof_take(const struct model_node *node, const struct request *rq, struct 
     struct member_proof proof;
 
     if (key && rq->authorization && member_proof_parse(&proof, rq->authorization) &&
-        proof.boot == node->net->model->boot && member_proof_verify(&proof, key, &what) &&
+        proof.boot == node->net->model->boot && is_made(&proof, key, node, &what) &&
         seq_window_take(&node->proof->window, proof.sequence))
         return true;
     refuse(rs, node);

@@ -102,7 +102,8 @@ void overlay_remove_network(const struct model_network *net);
  */
 void overlay_add_node(struct overlay *o, const struct model_node *node, nsec_t now);
 
-/** overlay_change_node() - follow a change of the node's key or addresses; @before: as it was. */
+/** overlay_change_node() - follow a change of the node's keys or addresses; @before: as it was. A
+ * key that the one before has signed is the same node's, and keeps its sessions. */
 void overlay_change_node(const struct model_node *node, const struct node *before);
 
 /**

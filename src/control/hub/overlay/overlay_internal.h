@@ -139,7 +139,10 @@ struct addresses {
     struct log_limit limit;
 };
 
-#define ADDRESSES_NULL {0}
+#define ADDRESSES_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /**
  * addresses_open() - read what the hub knew when it ran last
@@ -213,24 +216,32 @@ struct overlay_network {
     uint32_t rank;                     /* greater came later */
     bool has_rule[2];                  /* there may be a routing rule for IPv6, and for IPv4 */
     nsec_t facts_at;                   /* when the engine was asked last; 0: never */
-    struct htab by_key;                /* under the lock: overlay_node by public key */
+    struct htab by_key;                /* under the lock: overlay_key by public key */
 };
 
 /** What a member measures of its way to the hub. The loop's. */
 struct overlay_probes {
-    struct path_keys *keys; /* owns; wiped with the key; NULL: it has not asked yet */
-    struct rate rate;       /* of its frames */
-    uint64_t sequence;      /* of the last that was believed */
-    uint16_t mtu;           /* inner bytes that the way carries in both directions; 0: not known */
-    uint16_t routed;        /* that its own routes have; 0: it has none */
+    struct path_keys *keys[2]; /* owns; of each of its keys; wiped with it; NULL: it has not asked
+                                  since it has that */
+    struct rate rate;          /* of its frames */
+    uint64_t sequence;         /* of the last that was believed */
+    uint16_t mtu;    /* inner bytes that the way carries in both directions; 0: not known */
+    uint16_t routed; /* that its own routes have; 0: it has none */
+};
+
+/** One of a member's keys: its own, and while it changes that, the other one. */
+struct overlay_key {
+    struct htab_link link;     /* under the lock */
+    struct overlay_node *node; /* pins */
+    struct x25519_public key;  /* changes under the lock, read on the loop without; none: it is not
+                                  in  the table */
 };
 
 /** A member but the hub itself: hangs on served_node.overlay. */
 struct overlay_node {
     struct overlay_network *network; /* pins */
     const struct model_node *model;  /* pins; the loop's */
-    struct x25519_public key;        /* changes under the lock, read on the loop without */
-    struct htab_link by_key;         /* under the lock */
+    struct overlay_key keys[2];      /* see there */
     struct router_node *router;      /* under the lock; lent; NULL: nothing is relayed for it */
     struct udp_path path;            /* under the lock; last authenticated; remote none: never */
     struct htab_link by_remote;      /* under the lock; a member while is_placed */

@@ -6,6 +6,7 @@
  */
 #include "hub/overlay/overlay_internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "engine/engine.h"
 #include "filter/relay.h"
 #include "mesh/config/diff.h"
+#include "mesh/keys/key_node.h"
 #include "mesh/object/rule.h"
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
@@ -49,10 +51,10 @@ static struct overlay_node *find(const struct overlay_network *net, const struct
     uint64_t hash = key_hash(net, key);
 
     for (struct htab_link *l = htab_first(&net->by_key, hash); l; l = htab_next(l, hash)) {
-        struct overlay_node *node = container_of(l, struct overlay_node, by_key);
+        struct overlay_key *k = container_of(l, struct overlay_key, link);
 
-        if (x25519_public_equal(&node->key, key))
-            return node;
+        if (x25519_public_equal(&k->key, key))
+            return k->node;
     }
     return NULL;
 }
@@ -81,22 +83,57 @@ static struct router *router_of(const struct overlay_network *net)
     return relay_router(net->overlay->relay);
 }
 
-/* Let the listeners and the relay know the node by its present key. It has no address yet. */
+/* Puts the keys of the node's object into the table, in the place of those that it had there. Under
+ * the overlay's lock. Without memory it is found by fewer. */
+static int set_keys(struct overlay_node *node)
+{
+    struct overlay_network *net = node->network;
+    struct x25519_public wanted[2] = {node->model->spec.key};
+    int r = 0;
+
+    (void)key_node_other(&node->model->spec, &wanted[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        struct overlay_key *k = &node->keys[i];
+
+        if (!x25519_public_is_none(&k->key))
+            htab_remove(&net->by_key, &k->link);
+        *k = (struct overlay_key){.node = node};
+    }
+    for (unsigned i = 0; r == 0 && i < 2; i++) {
+        struct overlay_key *k = &node->keys[i];
+
+        if (!x25519_public_is_none(&wanted[i]))
+            r = htab_add(&net->by_key, &k->link, key_hash(net, &wanted[i]));
+        if (r == 0)
+            k->key = wanted[i];
+    }
+    return r;
+}
+
+/* The other key, NULL: it has one. */
+static const struct x25519_public *other_key(const struct overlay_node *node)
+{
+    return x25519_public_is_none(&node->keys[1].key) ? NULL : &node->keys[1].key;
+}
+
+/* Let the listeners and the relay know the node by its present keys. It has no address yet. */
 static int admit(struct overlay_node *node)
 {
     struct overlay_network *net = node->network;
     struct router_node *at_router;
-    int r = router_node_add(&at_router, router_of(net), net->router, &node->key);
+    int r = router_node_add(&at_router, router_of(net), net->router, &node->model->spec.key);
 
     if (r < 0)
         return r;
     (void)pthread_mutex_lock(&net->overlay->lock);
-    r = htab_add(&net->by_key, &node->by_key, key_hash(net, &node->key));
+    r = set_keys(node);
     if (r == 0)
         node->router = at_router;
     (void)pthread_mutex_unlock(&net->overlay->lock);
     if (r < 0)
         router_node_remove(router_of(net), at_router);
+    else
+        router_node_set_keys(router_of(net), at_router, &node->keys[0].key, other_key(node));
     return r;
 }
 
@@ -122,7 +159,11 @@ static void forget(struct overlay_node *node)
     cut(node);
     (void)pthread_mutex_lock(&net->overlay->lock);
     place(node, &(struct endpoint){.port = 0});
-    htab_remove(&net->by_key, &node->by_key);
+    for (unsigned i = 0; i < 2; i++) {
+        if (!x25519_public_is_none(&node->keys[i].key))
+            htab_remove(&net->by_key, &node->keys[i].link);
+        node->keys[i].key = (struct x25519_public){{0}};
+    }
     (void)pthread_mutex_unlock(&net->overlay->lock);
 }
 
@@ -154,12 +195,21 @@ static int render_pair(struct wg_config *ret, const struct overlay_node *node, s
     struct object *items[] = {&self, &member};
     struct snapshot s = {.network = net->spec, .nodes = {.items = items, .n = 2}};
     struct render_path way = {.mtu = node->probes.mtu};
+    const struct x25519_public *other = key_node_next(&node->model->spec);
+    struct render_next_key next = {.knows_one = false};
     struct render_input in = {.snapshot = &s, .paths = &way, .n_paths = 1};
 
     /* A name that sorts before every name that a node can have. */
     (void)snprintf(s.self, sizeof(s.self), "!");
     (void)snprintf(self.node.meta.name, sizeof(self.node.meta.name), "%s", s.self);
     memcpy(way.node, node->model->spec.meta.name, strlen(node->model->spec.meta.name) + 1);
+    /* When its next key is its own, it does not call under the one before any more. */
+    if (other && !x25519_public_equal(other, &node->model->spec.key)) {
+        memcpy(next.node, way.node, sizeof(next.node));
+        next.key = *other;
+        in.next_keys = &next;
+        in.n_next_keys = 1;
+    }
     return render_config(ret, &in, e);
 }
 
@@ -205,16 +255,25 @@ static void set_routes(struct overlay_node *node, uint16_t mtu)
 }
 
 /* What was measured of the way is void, because another node is meant. */
+static void forget_probe_keys(struct overlay_node *node)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (node->probes.keys[i])
+            secret_wipe(node->probes.keys[i], sizeof(*node->probes.keys[i]));
+        free(node->probes.keys[i]);
+        node->probes.keys[i] = NULL;
+    }
+}
+
 static void forget_probes(struct overlay_node *node)
 {
-    if (node->probes.keys)
-        secret_wipe(node->probes.keys, sizeof(*node->probes.keys));
-    free(node->probes.keys);
+    forget_probe_keys(node);
     node->probes = (struct overlay_probes){.routed = node->probes.routed};
 }
 
-static int change_rendered(
-    struct overlay_node *node, enum diff_op op, enum contact contact, struct err *e)
+/* @replaces: the key that the engine has it under; NULL: its own. */
+static int change_rendered(struct overlay_node *node, enum diff_op op, enum contact contact,
+    const struct x25519_public *replaces, struct err *e)
 {
     _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
     struct diff_peer peer = {.op = op, .set_allowed = true, .set_mtu = true};
@@ -225,6 +284,10 @@ static int change_rendered(
         return r;
     /* Borrowed: the rendered configuration owns it. */
     peer.peer = c.peers[0];
+    peer.set_next_key = op != DIFF_OP_ADD || !x25519_public_is_none(&peer.peer.next_key);
+    peer.is_replaced = replaces != NULL;
+    if (replaces)
+        peer.replaces = *replaces;
     peer.set_keepalive = contact != CONTACT_AS_IS;
     if (contact == CONTACT_BEGIN) {
         peer.set_endpoint = true;
@@ -242,14 +305,14 @@ static void change_peer(struct overlay_node *node, enum diff_op op, enum contact
 {
     struct err e = ERR_NULL;
 
-    if (change_rendered(node, op, contact, &e) != 0)
+    if (change_rendered(node, op, contact, NULL, &e) != 0)
         log_error("node %s of network %s: %s", node->model->spec.meta.name,
             node->network->model->spec.meta.name, err_text(&e));
 }
 
 static void remove_peer(struct overlay_node *node)
 {
-    struct diff_peer peer = {.op = DIFF_OP_REMOVE, .peer = {.key = node->key}};
+    struct diff_peer peer = {.op = DIFF_OP_REMOVE, .peer = {.key = node->keys[0].key}};
     struct diff change = {.peers = &peer, .n_peers = 1};
     struct err e = ERR_NULL;
 
@@ -341,8 +404,7 @@ void overlay_add_node(struct overlay *o, const struct model_node *model, nsec_t 
     if (node) {
         node->network = model->net->served->overlay;
         node->model = model;
-        node->key = model->spec.key;
-        (void)addresses_find(&o->addresses, model->net->spec.meta.name, &node->key, &at);
+        (void)addresses_find(&o->addresses, model->net->spec.meta.name, &model->spec.key, &at);
         node->recontact.at = at;
         list_init(&node->recontact.link);
     }
@@ -353,6 +415,34 @@ void overlay_add_node(struct overlay *o, const struct model_node *model, nsec_t 
     }
     model->served->overlay = node;
     change_peer(node, DIFF_OP_ADD, begin_contact(node, now));
+}
+
+/* It is the same node under another key, or known by a second one, or no more. Its sessions, and
+ * what is relayed for it, stay. */
+static void follow(struct overlay_node *node)
+{
+    struct overlay *o = node->network->overlay;
+    struct x25519_public before = node->keys[0].key;
+    bool is_replaced = !x25519_public_equal(&before, &node->model->spec.key);
+    struct router_node *at_router;
+    struct err e = ERR_NULL;
+    int r;
+
+    (void)pthread_mutex_lock(&o->lock);
+    r = set_keys(node);
+    at_router = node->router;
+    (void)pthread_mutex_unlock(&o->lock);
+    forget_probe_keys(node);
+    /* The file of addresses names it by its key. */
+    atomic_store(&o->has_updates, true);
+    if (at_router)
+        router_node_set_keys(
+            router_of(node->network), at_router, &node->model->spec.key, other_key(node));
+    if (r == 0)
+        r = change_rendered(node, DIFF_OP_UPDATE, CONTACT_AS_IS, is_replaced ? &before : NULL, &e);
+    if (r != 0)
+        log_error("the keys of node %s of network %s: %s", node->model->spec.meta.name,
+            node->network->model->spec.meta.name, r == -ENOMEM ? "no memory" : err_text(&e));
 }
 
 void overlay_change_node(const struct model_node *model, const struct node *before)
@@ -367,15 +457,15 @@ void overlay_change_node(const struct model_node *model, const struct node *befo
         set_route(node->network, &before->address6, 0);
         node->probes.routed = 0;
     }
-    if (x25519_public_equal(&before->key, &model->spec.key)) {
-        change_peer(node, DIFF_OP_UPDATE, CONTACT_AS_IS);
+    if (x25519_public_equal(&before->key, &model->spec.key) ||
+        key_node_follows(before, &model->spec)) {
+        follow(node);
         return;
     }
     /* For WireGuard another key is another peer. The leases end with the old key's sessions. */
     remove_peer(node);
     forget(node);
     forget_probes(node);
-    node->key = model->spec.key;
     node->path = (struct udp_path){.ifindex = 0};
     node->handshake_at = 0;
     if (admit(node) < 0)
@@ -528,12 +618,12 @@ static json_t *encode_network(struct overlay_network *net)
         ep = node->path.remote;
         (void)pthread_mutex_unlock(&o->lock);
         if (endpoint_is_none(&ep) &&
-            !addresses_find(&o->addresses, net->model->spec.meta.name, &node->key, &ep))
+            !addresses_find(&o->addresses, net->model->spec.meta.name, &node->keys[0].key, &ep))
             continue;
         /* After the next start of the hub streams have other addresses. */
         is_stream = ip_addr_is_v4(&ep.addr) && ep.addr.b[12] == 127;
         if (!is_stream)
-            addresses_add(all, &node->key, &ep);
+            addresses_add(all, &node->keys[0].key, &ep);
     }
     return all;
 }
@@ -590,24 +680,26 @@ bool recontact_is_over(const struct recontact_node *node, bool is_heard, nsec_t 
 #define EACH_OF_ALL  (NSEC_PER_SEC / 2000)
 #define BURST_OF_ALL 2000
 
-static bool has_keys(struct overlay_node *node)
+/* The keys of frames under key number @i of the node; NULL: it has none, or there is no memory. */
+static const struct path_keys *keys_of(struct overlay_node *node, unsigned i)
 {
     const struct model_network *model = node->network->model;
-    struct path_keys *keys = node->probes.keys;
+    const struct x25519_public *public = &node->keys[i].key;
+    struct path_keys *keys = node->probes.keys[i];
 
-    if (keys)
-        return true;
+    if (keys || x25519_public_is_none(public))
+        return keys;
     keys = malloc(sizeof(*keys));
-    if (!keys || !path_keys_derive(keys, &model->secret, &model->public, &node->key)) {
+    if (!keys || !path_keys_derive(keys, &model->secret, &model->public, public)) {
         free(keys);
-        return false;
+        return NULL;
     }
-    node->probes.keys = keys;
-    return true;
+    node->probes.keys[i] = keys;
+    return keys;
 }
 
 /* As long as the probe, and the same way back. */
-static void answer(struct probe_answers *pa, const struct overlay_node *node,
+static void answer(struct probe_answers *pa, const struct path_keys *keys,
     struct probe_answers_frame *msg, const struct path_frame *probe, size_t len)
 {
     struct path_frame ack = {.kind = PATH_FRAME_PROBE_ACK,
@@ -621,23 +713,23 @@ static void answer(struct probe_answers *pa, const struct overlay_node *node,
     struct xchacha_nonce nonce;
 
     rng_fill(&rng, nonce.b, sizeof(nonce.b));
-    if (!path_frame_seal(node->probes.keys, &ack, &nonce, len, msg->frame))
+    if (!path_frame_seal(keys, &ack, &nonce, len, msg->frame))
         return;
     msg->header.flags = FRAME_SOCKET_DONT_FRAGMENT;
     /* One that finds no room is lost, as it may be on its way. */
     (void)send(pa->fd, msg, sizeof(msg->header) + len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A frame with that member's tag. */
+/* A frame with that member's tag, of these keys. */
 static void take_probe(struct probe_answers *pa, struct overlay_node *node,
-    struct probe_answers_frame *msg, size_t len, nsec_t now)
+    const struct path_keys *keys, struct probe_answers_frame *msg, size_t len, nsec_t now)
 {
     struct path_frame probe;
 
     if (!rate_take(&node->probes.rate, now, EACH_MEMBER, BURST_MEMBER) ||
         !rate_take(&pa->rate, now, EACH_OF_ALL, BURST_OF_ALL) ||
-        !path_frame_open(node->probes.keys, msg->frame, len, &probe) ||
-        probe.kind != PATH_FRAME_PROBE || (probe.flags & PATH_FRAME_WHOLE) == 0)
+        !path_frame_open(keys, msg->frame, len, &probe) || probe.kind != PATH_FRAME_PROBE ||
+        (probe.flags & PATH_FRAME_WHOLE) == 0)
         return;
     /* What the member says that it has found; never by an older frame that somebody has kept. */
     if (probe.sequence > node->probes.sequence) {
@@ -645,7 +737,7 @@ static void take_probe(struct probe_answers *pa, struct overlay_node *node,
         if (probe.size == 0 || (probe.size >= PMTU_INNER_MIN && probe.size <= PATH_FRAME_MAX))
             set_mtu(node, probe.size);
     }
-    answer(pa, node, msg, &probe, len);
+    answer(pa, keys, msg, &probe, len);
 }
 
 void probe_answers__take(
@@ -662,10 +754,14 @@ void probe_answers__take(
     if (ip_addr_is_link_local(&from.addr) && !ip_addr_is_v4(&from.addr))
         from.scope = msg->header.ifindex;
     n = nodes_at(pa->overlay, &from, nodes);
-    for (unsigned i = 0; i < n; i++)
-        if (has_keys(nodes[i]) &&
-            secret_equal(nodes[i]->probes.keys->receive_tag.b, tag.b, sizeof(tag.b)))
-            take_probe(pa, nodes[i], msg, len, now);
+    for (unsigned i = 0; i < 2 * n; i++) {
+        const struct path_keys *keys = keys_of(nodes[i / 2], i % 2);
+
+        if (keys && secret_equal(keys->receive_tag.b, tag.b, sizeof(tag.b))) {
+            take_probe(pa, nodes[i / 2], keys, msg, len, now);
+            return;
+        }
+    }
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)

@@ -182,7 +182,7 @@ static void test_a_member_is_a_peer(void **state)
     /* Another key is another peer. */
     before = node->spec;
     before.key.b[0] ^= 1;
-    node->served->overlay->key = before.key;
+    node->served->overlay->keys[0].key = before.key;
     overlay_change_node(node, &before);
     assert_int_equal(f->engine.n_changes, 2);
     assert_int_equal(last_change(f)->op, DIFF_OP_ADD);
@@ -219,7 +219,7 @@ static void test_another_key(void **state)
     overlay__note_path(&f->net, &node->spec.key, &path, f->now);
     over->probes.mtu = 1400;
     over->probes.sequence = 9;
-    over->probes.keys = calloc(1, sizeof(*over->probes.keys));
+    over->probes.keys[0] = calloc(1, sizeof(*over->probes.keys[0]));
     before = node->spec;
     node->spec.key.b[0] ^= 1;
     f->engine.n_changes = 0;
@@ -227,14 +227,14 @@ static void test_another_key(void **state)
     assert_int_equal(f->engine.n_changes, 2);
     assert_int_equal(last_change(f)->op, DIFF_OP_ADD);
     assert_int_equal(last_change(f)->op, DIFF_OP_REMOVE);
-    assert_memory_equal(&over->key, &node->spec.key, sizeof(over->key));
+    assert_memory_equal(&over->keys[0].key, &node->spec.key, X25519_SIZE);
     assert_true(overlay_read_facts(node, f->now, &facts));
     assert_int_equal(facts.handshake_at, 0);
     assert_true(endpoint_is_none(&facts.endpoint));
     assert_int_equal(f->o.by_remote.n, 0);
     assert_int_equal(over->probes.mtu, 0);
     assert_int_equal(over->probes.sequence, 0);
-    assert_null(over->probes.keys);
+    assert_null(over->probes.keys[0]);
     /* It is heard by its new key alone. */
     overlay__note_path(&f->net, &before.key, &path, f->now);
     assert_int_equal(f->o.by_remote.n, 0);
@@ -519,7 +519,7 @@ static void test_a_member_that_moves(void **state)
     before = l.at;
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
         assert_int_equal(endpoint_parse(&path.remote, places[i], NULL), 0);
-        overlay__note_path(&l.f->net, &l.node->key, &path, 0);
+        overlay__note_path(&l.f->net, &l.node->keys[0].key, &path, 0);
         assert_int_equal(l.f->o.by_remote.n, 1);
         probe = next_probe(&l, 1400);
         assert_int_equal(ask(&l, &probe, &before, 1200), 0);
@@ -529,10 +529,10 @@ static void test_a_member_that_moves(void **state)
     /* A link-local address is one of an interface. */
     assert_int_equal(endpoint_parse(&path.remote, "[fe80::1]:4000", NULL), 0);
     path.remote.scope = ASK_IFINDEX;
-    overlay__note_path(&l.f->net, &l.node->key, &path, 0);
+    overlay__note_path(&l.f->net, &l.node->keys[0].key, &path, 0);
     assert_int_equal(ask(&l, &probe, &path.remote, 1200), 1200);
     path.remote.scope = ASK_IFINDEX + 1;
-    overlay__note_path(&l.f->net, &l.node->key, &path, 0);
+    overlay__note_path(&l.f->net, &l.node->keys[0].key, &path, 0);
     assert_int_equal(ask(&l, &probe, &path.remote, 1200), 0);
     close_line(&l);
 }

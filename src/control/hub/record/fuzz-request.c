@@ -7,6 +7,7 @@
 #include "api/content/body.h"
 #include "api/content/route.h"
 #include "base/err.h"
+#include "hub/record/keys_request.h"
 #include "hub/record/record.h"
 #include "hub/record/request.h"
 #include "store/store.h"
@@ -65,6 +66,7 @@ static void check_requests(const json_t *json)
     struct drain_request drain;
     struct web_request web;
     struct web_login_request login;
+    struct keys_request keys;
     struct network network;
     struct err e = ERR_NULL;
 
@@ -87,6 +89,9 @@ static void check_requests(const json_t *json)
     if (drain_request_decode(&drain, json, &e) == 0)
         assert(drain.every_seconds > 0 && (drain.n_failed > 0) == (drain.reason[0] != '\0') &&
                (drain.ask != DRAIN_ASK_DRAIN || drain.n_failed >= FITNESS_CHECKS));
+    if (keys_request_decode(&keys, json, &e) == 0)
+        assert(keys.stage < KEYS_STAGE_N && (keys.stage == KEYS_STAGE_NONE || keys.text) &&
+               json_object_size(keys.acks) <= KEYS_REQUEST_ACKS_MAX);
     if (network_request_decode(&network, json, &e) == 0)
         assert(network.meta.name[0]);
 }

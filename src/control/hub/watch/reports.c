@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/model/key_course.h"
 #include "hub/overlay/overlay.h"
 #include "hub/watch/hub_access.h"
 #include "hub/watch/watch.h"
@@ -654,16 +655,16 @@ json_t *reports_of_node(const struct model_node *node)
     const struct report_record *heard = &node->reported->heard;
     const struct report *said = &heard->report;
 
-    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
-        (json_int_t)heard->last_seen_at, "engine",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:O*}",
+        "lastSeen", (json_int_t)heard->last_seen_at, "engine",
         node->spec.stock ? REQUEST_ENGINE_STOCK : said->engine, "version", said->version,
         "hostname", said->hostname[0] ? said->hostname : NULL, "candidates",
         said->candidates ? json_loads(said->candidates, 0, NULL) : json_array(), "paths",
         json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
         json_loads(said->fabric, 0, NULL), "relayLine",
         said->line && said->line->capacity ? relay_line_encode(said->line) : NULL, "routes",
-        said->routes.n ? subnets_encode(&said->routes) : NULL, "nat",
-        report_nat_encode(&said->nat));
+        said->routes.n ? subnets_encode(&said->routes) : NULL, "nat", report_nat_encode(&said->nat),
+        "keyChange", key_course_said(node));
 }
 
 /* ---- which nodes are present now --------------------------------------------------------------

@@ -8,15 +8,14 @@
 
 #include "base/containers.h"
 #include "base/err.h"
+#include "mesh/keys/key_node.h"
+#include "mesh/keys/key_peer.h"
 
 const char *const first_sight_state_names[] = {
     "known", "refused", "waits", "asks", "changed", "new hub"};
 _Static_assert(
     sizeof(first_sight_state_names) / sizeof(*first_sight_state_names) == FIRST_SIGHT_STATE_N,
     "a name each");
-
-/* What a statement signed by the old key may change. */
-#define SIGNED_CHANGES FIRST_SIGHT_KEY
 
 /* ---- the memory ------------------------------------------------------------------------------ */
 
@@ -148,7 +147,7 @@ const char *first_sight_text(unsigned changes, char buf[static FIRST_SIGHT_TEXT_
 
 void first_sight_apply(const struct first_sight_peer *peer, struct node *node)
 {
-    node->key = peer->held.key;
+    first_sight_set_keys(peer, node);
     node->address4 = peer->held.address4;
     node->address6 = peer->held.address6;
     if (node->hub && !peer->held.is_hub) {
@@ -222,11 +221,9 @@ static bool is_taken(const struct first_sight *fs, const struct first_sight_peer
     return fs->has_members && has_other && find_owner(fs, &peer->offered, peer, at);
 }
 
-/* Why the offer may be believed now; FIRST_SIGHT_UNCHANGED: it may not. @node: NULL where only time
- * has passed. */
+/* Why the offer may be believed now; FIRST_SIGHT_UNCHANGED: it may not. */
 static enum first_sight_how may_believe(const struct first_sight *fs,
-    const struct first_sight_peer *peer, const struct node *node,
-    const struct first_sight_facts *facts)
+    const struct first_sight_peer *peer, const struct first_sight_facts *facts)
 {
     unsigned changes = first_sight_changes(&peer->held, &peer->offered);
 
@@ -235,15 +232,18 @@ static enum first_sight_how may_believe(const struct first_sight *fs,
     if (peer->seen_at == 0)
         return fs->asks && fs->has_members && peer->offered.is_hub ? FIRST_SIGHT_UNCHANGED
                                                                    : FIRST_SIGHT_SILENT;
-    if ((changes & ~(unsigned)SIGNED_CHANGES) == 0 && node && facts->follows &&
-        facts->follows(facts->ctx, node, &peer->held.key))
-        return FIRST_SIGHT_SIGNED;
     if (fs->asks)
         return FIRST_SIGHT_UNCHANGED;
     /* That a known machine is a hub as well takes nothing from anybody. */
     if (changes == FIRST_SIGHT_HUB || is_silent(fs, peer, facts->at))
         return FIRST_SIGHT_SILENT;
     return FIRST_SIGHT_UNCHANGED;
+}
+
+static void forget_next(struct first_sight_peer *peer)
+{
+    peer->next = (struct x25519_public){{0}};
+    peer->calls_next = peer->has_next = false;
 }
 
 static void withdraw(struct first_sight *fs, struct first_sight_peer *peer)
@@ -269,8 +269,10 @@ static void believe(
         peer->changed = changes;
         peer->before = peer->held;
     }
-    if (is_new || (changes & FIRST_SIGHT_KEY))
+    if (is_new || (changes & FIRST_SIGHT_KEY)) {
         peer->answered_at = 0;
+        forget_next(peer);
+    }
     peer->held = peer->offered;
     peer->removed_at = 0;
     withdraw(fs, peer);
@@ -309,6 +311,116 @@ static void offer(struct first_sight *fs, struct first_sight_peer *peer,
     fs->has_changed = true;
 }
 
+/* ---- keys that follow each other ------------------------------------------------------------- */
+
+static struct key_peer keys_of(const struct first_sight_peer *peer)
+{
+    return (struct key_peer){
+        .key = peer->held.key, .next = peer->next, .calls_next = peer->calls_next};
+}
+
+/* When it was last heard is known by the key that it had until now. */
+static void set_keys_of(struct first_sight *fs, struct first_sight_peer *peer,
+    const struct key_peer *keys, const struct first_sight_facts *facts)
+{
+    hear(peer, facts);
+    if (!x25519_public_equal(&peer->held.key, &keys->key)) {
+        peer->how = FIRST_SIGHT_SIGNED;
+        peer->changed_at = facts->at;
+        peer->changed = FIRST_SIGHT_KEY;
+        peer->before = peer->held;
+        peer->held.key = keys->key;
+    }
+    peer->next = keys->next;
+    peer->calls_next = keys->calls_next;
+    peer->has_next &= !x25519_public_is_none(&peer->next);
+    fs->has_changed = true;
+}
+
+int first_sight_chain(struct first_sight *fs, const struct node *node, const char *network,
+    const struct first_sight_facts *facts, struct err *e)
+{
+    struct key_statement chain[NODE_KEYS_STATEMENTS_MAX];
+    struct first_sight_peer *peer = find(fs, node->meta.name);
+    struct key_subject subject = key_node_subject(network, node);
+    struct key_statement last;
+    struct key_peer keys;
+    size_t n;
+    int r;
+
+    if (!peer || peer->seen_at == 0 || !key_node_last(node, &last))
+        return 0;
+    keys = keys_of(peer);
+    /* Nearly always: then no signature is looked at. */
+    if (x25519_public_equal(&last.new_key, key_peer_newest(&keys)))
+        return 0;
+    n = key_node_chain(node, chain);
+    r = key_peer_on_chain(&keys, chain, n, &subject, key_chain_verify, e);
+    if (r == 1)
+        set_keys_of(fs, peer, &keys, facts);
+    return r;
+}
+
+bool first_sight_on_call(struct first_sight *fs, const char *name, const struct x25519_public *key,
+    const struct first_sight_facts *facts)
+{
+    struct first_sight_peer *peer = find(fs, name);
+    struct key_peer keys;
+
+    if (!peer || peer->seen_at == 0)
+        return false;
+    keys = keys_of(peer);
+    if (!key_peer_on_handshake(&keys, key, true))
+        return false;
+    set_keys_of(fs, peer, &keys, facts);
+    return true;
+}
+
+/* The hub says that its next key is its key: is it to be called under that? */
+static bool follow_hub(
+    struct first_sight *fs, struct first_sight_peer *peer, const struct first_sight_facts *facts)
+{
+    struct key_peer keys = keys_of(peer);
+    bool is_silent;
+
+    if (!peer->has_next || peer->calls_next)
+        return false;
+    hear(peer, facts);
+    is_silent = facts->has_one_key || facts->at - peer->answered_at >= FIRST_SIGHT_SESSION_S;
+    if (!key_peer_on_hub_key(&keys, &peer->next, is_silent))
+        return false;
+    set_keys_of(fs, peer, &keys, facts);
+    return true;
+}
+
+enum key_ack_level first_sight_level(
+    const struct first_sight *fs, const char *name, const struct x25519_public *next)
+{
+    const struct first_sight_peer *peer = first_sight_find(fs, name);
+
+    if (!peer || peer->seen_at == 0 || peer->removed_at != 0)
+        return KEY_ACK_NONE;
+    if (x25519_public_equal(&peer->next, next))
+        return KEY_ACK_KNOWN;
+    /* It may have told that it changes its key a second time, and this one is the last but one. */
+    return x25519_public_equal(&peer->held.key, next) ? KEY_ACK_BELIEVED : KEY_ACK_NONE;
+}
+
+void first_sight_set_keys(const struct first_sight_peer *peer, struct node *node)
+{
+    struct key_peer keys = keys_of(peer);
+    bool has_next = !x25519_public_is_none(&keys.next);
+
+    node->key = *key_peer_calls(&keys);
+    if (!node->keys && has_next)
+        node->keys = calloc(1, sizeof(*node->keys));
+    if (!node->keys)
+        return;
+    node->keys->other = has_next && keys.calls_next ? keys.key : keys.next;
+    if (peer->how == FIRST_SIGHT_SIGNED)
+        node->keys->former = peer->before.key;
+}
+
 enum first_sight_verdict first_sight_node(
     struct first_sight *fs, struct node *node, const struct first_sight_facts *facts)
 {
@@ -322,16 +434,25 @@ enum first_sight_verdict first_sight_node(
         peer = add(fs, node->meta.name);
     if (!peer)
         return FIRST_SIGHT_BELIEVED;
+    /* What the held key has signed is no change. */
+    peer->has_next = peer->seen_at != 0 && !x25519_public_is_none(&peer->next) &&
+                     x25519_public_equal(&said.key, &peer->next);
+    if (peer->has_next) {
+        said.key = peer->held.key;
+        (void)follow_hub(fs, peer, facts);
+    }
     if (peer->seen_at != 0 && first_sight_changes(&peer->held, &said) == 0) {
         agree(fs, peer, &said);
+        first_sight_set_keys(peer, node);
         return FIRST_SIGHT_BELIEVED;
     }
     offer(fs, peer, &said, facts->at);
     if (peer->seen_at != 0)
         hear(peer, facts);
-    how = may_believe(fs, peer, node, facts);
+    how = may_believe(fs, peer, facts);
     if (how != FIRST_SIGHT_UNCHANGED) {
         believe(fs, peer, how, facts->at);
+        first_sight_set_keys(peer, node);
         return FIRST_SIGHT_BELIEVED;
     }
     /* Who was removed does not come back by what somebody else says. */
@@ -396,9 +517,11 @@ void first_sight_look(struct first_sight *fs, const struct first_sight_facts *fa
         }
         if (peer->seen_at != 0)
             hear(peer, facts);
+        if (follow_hub(fs, peer, facts))
+            taken(ctx, peer);
         if (peer->offered_at == 0)
             continue;
-        how = may_believe(fs, peer, NULL, facts);
+        how = may_believe(fs, peer, facts);
         if (how == FIRST_SIGHT_UNCHANGED)
             continue;
         believe(fs, peer, how, facts->at);

@@ -8,7 +8,8 @@
  * its TLS key. What the hub says passes through here before anything is made of it:
  *
  *   - a peer that is new is believed, unless an address of it is another peer's;
- *   - another key that the one before has signed is believed at once;
+ *   - another key that the one before has signed is believed at once (key_peer.h): first as one
+ *     that the peer may use, and alone when the peer has used it;
  *   - any other change is not believed while the old key answers: until nothing authentic has come
  *     under it for FIRST_SIGHT_HELD_S. Until then the peer stays what it was;
  *   - in a network whose trustPolicy is "ask" it waits for the operator of this node;
@@ -30,6 +31,7 @@
 #include "base/parse.h"
 #include "crypto/hash.h"
 #include "crypto/x25519.h"
+#include "mesh/keys/key_ack.h"
 #include "mesh/snapshot/snapshot.h"
 
 /** A key that was heard in the last so many seconds still answers. */
@@ -40,6 +42,9 @@
 #define FIRST_SIGHT_SHOWN_S (24 * 3600)
 /** For so long a peer is remembered that was removed. */
 #define FIRST_SIGHT_KEPT_S (7 * 24 * 3600)
+/** A peer of which nothing came for so long has no session any more: it is called under its next
+ * key when the hub says that it has that. */
+#define FIRST_SIGHT_SESSION_S 180
 /** Most peers that are remembered. */
 #define FIRST_SIGHT_PEERS_MAX 131072
 
@@ -74,6 +79,10 @@ enum first_sight_how {
 struct first_sight_peer {
     char name[NAME_MAX_LEN + 1];
     struct first_sight_identity held;    /* what is believed; read if @seen_at is not 0 */
+    struct x25519_public next;           /* that it may use as well, as @held.key has signed it;
+                                            none: it has one key; as key_peer.h */
+    bool calls_next;                     /* it is called under that */
+    bool has_next;                       /* the hub says that @next is its key */
     int64_t seen_at;                     /* it was first believed then; 0: it never was */
     int64_t answered_at;                 /* the held key was last heard then, as far as is known; 0:
                                             never */
@@ -112,11 +121,11 @@ struct first_sight_facts {
     /** When was the last authentic packet of @key heard? 0: not known. May be NULL. */
     int64_t (*answered)(void *ctx, const struct x25519_public *key);
 
-    /** Has @held, directly or by the keys between, signed that the node's key is @node's? May be
-     * NULL: no. */
-    bool (*follows)(void *ctx, const struct node *node, const struct x25519_public *held);
+    void *ctx; /* of that */
 
-    void *ctx; /* of both */
+    /* The engine has one key of each peer: a next one is called as soon as the hub says that the
+     * peer uses it. */
+    bool has_one_key;
 };
 
 void first_sight_deinit(struct first_sight *fs);
@@ -144,6 +153,33 @@ enum first_sight_verdict {
 enum first_sight_verdict first_sight_node(
     struct first_sight *fs, struct node *node, const struct first_sight_facts *facts);
 
+/**
+ * first_sight_chain() - the hub shows statements of the keys of @node; before first_sight_node()
+ *
+ * What they say is believed if the key that is held has signed it.
+ *
+ * Return: 1: another key of the peer is believed now; 0: nothing is new; -EINVAL with words: they
+ * do not follow from what is held, and nothing has changed.
+ */
+int first_sight_chain(struct first_sight *fs, const struct node *node, const char *network,
+    const struct first_sight_facts *facts, struct err *e);
+
+/**
+ * first_sight_on_call() - a peer has begun a session under @key
+ *
+ * Return: true: what is believed of it has changed.
+ */
+bool first_sight_on_call(struct first_sight *fs, const char *name, const struct x25519_public *key,
+    const struct first_sight_facts *facts);
+
+/** first_sight_level() - what may be told a peer that goes on with @next. */
+enum key_ack_level first_sight_level(
+    const struct first_sight *fs, const char *name, const struct x25519_public *next);
+
+/** first_sight_set_keys() - set the key under which @node is called, and the other one that is its
+ * as well, to what is held of @peer. Without memory it has the first alone. */
+void first_sight_set_keys(const struct first_sight_peer *peer, struct node *node);
+
 /** first_sight_gone() - the hub says that a node is removed. */
 void first_sight_gone(
     struct first_sight *fs, const char *name, const struct first_sight_facts *facts);
@@ -156,7 +192,7 @@ void first_sight_gone(
 void first_sight_members(
     struct first_sight *fs, const struct snapshot *s, const struct first_sight_facts *facts);
 
-/** Is told of a peer whose offer has become what is held. */
+/** Is told of a peer whose offer has become what is held, or that is called under another key. */
 typedef void (*first_sight_taken_fn)(void *ctx, const struct first_sight_peer *peer);
 
 /**
@@ -178,7 +214,8 @@ void first_sight_look(struct first_sight *fs, const struct first_sight_facts *fa
 int first_sight_trust(struct first_sight *fs, const char *name,
     const struct first_sight_facts *facts, first_sight_taken_fn taken, void *ctx, struct err *e);
 
-/** first_sight_apply() - make @node what is held of @peer; who is no hub there loses that here. */
+/** first_sight_apply() - make @node what is held of @peer, with its keys; who is no hub there loses
+ * that here. */
 void first_sight_apply(const struct first_sight_peer *peer, struct node *node);
 
 /* ---- what is shown --------------------------------------------------------------------------- */

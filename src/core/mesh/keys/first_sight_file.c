@@ -42,6 +42,7 @@ static void set_time(json_t **object, const char *name, int64_t at)
 static json_t *encode_peer(const struct first_sight_peer *peer)
 {
     json_t *json = json_pack("{s:s}", "name", peer->name);
+    char next[X25519_BASE64_MAX];
 
     if (peer->seen_at != 0) {
         fields_set(&json, "held", encode_identity(&peer->held));
@@ -49,6 +50,10 @@ static json_t *encode_peer(const struct first_sight_peer *peer)
         set_time(&json, "answeredAt", peer->answered_at);
         set_time(&json, "removedAt", peer->removed_at);
         set_time(&json, "hubAt", peer->hub_at);
+    }
+    if (!x25519_public_is_none(&peer->next)) {
+        fields_set(&json, "nextKey", json_string(x25519_public_format(&peer->next, next)));
+        fields_set(&json, "callsNext", json_boolean(peer->calls_next));
     }
     if (peer->offered_at != 0) {
         fields_set(&json, "offered", encode_identity(&peer->offered));
@@ -117,6 +122,11 @@ static int decode_peer(
         decode_time(&f, "answeredAt", false, &peer.answered_at);
         decode_time(&f, "removedAt", false, &peer.removed_at);
         decode_time(&f, "hubAt", false, &peer.hub_at);
+        fields_public_key(&f, "nextKey", FIELDS_OPTIONAL, &peer.next);
+        if (!x25519_public_is_none(&peer.next))
+            fields_bool(&f, "callsNext", FIELDS_OPTIONAL, &peer.calls_next);
+        if (x25519_public_equal(&peer.next, &peer.held.key))
+            fields_fail(&f, "\"nextKey\" of \"%s\" is its key already", peer.name);
     }
     if (decode_identity(&f, "offered", peer.seen_at == 0, &peer.offered))
         decode_time(&f, "offeredAt", true, &peer.offered_at);

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "mesh/keys/first_sight.h"
+#include "test/support/sample_keys.h"
 #include "test/support/sample_mesh.h"
 
 #define BEGIN 1700000000
@@ -19,9 +20,8 @@
 struct world {
     struct first_sight fs;
     struct first_sight_facts facts;
-    int64_t heard_at;                 /* the last frame of @heard; 0: none */
-    struct x25519_public heard;       /* whose key answers */
-    struct x25519_public signed_from; /* this key has signed whatever the hub says */
+    int64_t heard_at;           /* the last frame of @heard; 0: none */
+    struct x25519_public heard; /* whose key answers */
     unsigned n_taken;
 };
 
@@ -30,13 +30,6 @@ static int64_t answered(void *ctx, const struct x25519_public *key)
     const struct world *w = ctx;
 
     return x25519_public_equal(key, &w->heard) ? w->heard_at : 0;
-}
-
-static bool follows(void *ctx, const struct node *node, const struct x25519_public *held)
-{
-    const struct world *w = ctx;
-
-    return x25519_public_equal(held, &w->signed_from);
 }
 
 static void taken(void *ctx, const struct first_sight_peer *peer)
@@ -82,8 +75,7 @@ static struct world *make(void)
     assert_non_null(w);
     w->fs = (struct first_sight)FIRST_SIGHT_NULL;
     (void)snprintf(w->fs.self, sizeof(w->fs.self), "n2");
-    w->facts =
-        (struct first_sight_facts){.at = BEGIN, .answered = answered, .follows = follows, .ctx = w};
+    w->facts = (struct first_sight_facts){.at = BEGIN, .answered = answered, .ctx = w};
     for (unsigned n = 1; n <= 4; n++)
         assert_int_equal(say_with(w, n, n, n), FIRST_SIGHT_BELIEVED);
     w->fs.has_members = true;
@@ -197,21 +189,133 @@ static void test_a_key_that_was_never_heard_is_asked(void **state)
     end(w);
 }
 
+/* n3 is known by its first key here, and its hub shows what it has signed. */
+struct change {
+    struct world *w;
+    struct sample_keys keys;
+    struct object said;
+};
+
+static struct change make_change(void)
+{
+    struct change c = {.w = make(), .said = sample_node(3)};
+
+    sample_keys_make(&c.keys, "default", "n3");
+    first_sight_deinit(&c.w->fs);
+    sample_keys_say(&c.said.node, &c.keys, 0, -1, 0);
+    assert_int_equal(say(c.w, &c.said), FIRST_SIGHT_BELIEVED);
+    c.w->heard = c.keys.keys[0];
+    return c;
+}
+
+/* The hub says that it has key @key and goes on with @next, by @n statements. Return: as
+ * first_sight_chain(). */
+static int say_keys(struct change *c, int key, int next, unsigned n)
+{
+    struct err e = ERR_NULL;
+    int r;
+
+    sample_keys_say(&c->said.node, &c->keys, key, next, n);
+    r = first_sight_chain(&c->w->fs, &c->said.node, "default", &c->w->facts, &e);
+    assert_int_equal(say(c->w, &c->said), FIRST_SIGHT_BELIEVED);
+    return r;
+}
+
+static void end_change(struct change *c)
+{
+    object_deinit(&c->said);
+    end(c->w);
+}
+
+static void expect_keys(const struct change *c, int calls, int other)
+{
+    static const struct x25519_public none = {{0}};
+
+    assert_memory_equal(&c->said.node.key, &c->keys.keys[calls], sizeof(none));
+    assert_memory_equal(
+        &c->said.node.keys->other, other < 0 ? &none : &c->keys.keys[other], sizeof(none));
+}
+
 static void test_a_signed_key_is_believed_at_once(void **state)
 {
-    struct world *w = make();
+    struct change c = make_change();
+    const struct x25519_public *keys = c.keys.keys;
+    struct first_sight *fs = &c.w->fs;
 
-    hear_n3(w, BEGIN);
-    w->signed_from = sample_key(3);
-    assert_int_equal(say_with(w, 3, 9, 3), FIRST_SIGHT_BELIEVED);
-    assert_int_equal(first_sight_find(&w->fs, "n3")->how, FIRST_SIGHT_SIGNED);
-    assert_int_equal(state_of(w, "n3"), FIRST_SIGHT_WELL);
-    /* A signature is about the key alone. */
-    w->signed_from = sample_key(9);
-    w->heard = sample_key(9);
-    w->heard_at = BEGIN;
-    assert_int_equal(say_with(w, 3, 8, 7), FIRST_SIGHT_KEPT);
-    end(w);
+    c.w->heard_at = BEGIN;
+    assert_int_equal(first_sight_level(fs, "n3", &keys[1]), KEY_ACK_NONE);
+    assert_int_equal(say_keys(&c, 0, 1, 1), 1);
+    expect_keys(&c, 0, 1);
+    assert_int_equal(first_sight_level(fs, "n3", &keys[1]), KEY_ACK_KNOWN);
+    assert_int_equal(say_keys(&c, 0, 1, 1), 0);
+    /* It is there, and calls under neither yet: what the hub says of its key changes nothing. */
+    assert_int_equal(say_keys(&c, 1, 1, 1), 0);
+    expect_keys(&c, 0, 1);
+    assert_int_equal(state_of(c.w, "n3"), FIRST_SIGHT_WELL);
+    assert_false(first_sight_on_call(fs, "n3", &keys[0], &c.w->facts));
+    assert_true(first_sight_on_call(fs, "n3", &keys[1], &c.w->facts));
+    assert_false(first_sight_on_call(fs, "n3", &keys[1], &c.w->facts));
+    assert_int_equal(say_keys(&c, 1, 1, 1), 0);
+    expect_keys(&c, 1, -1);
+    assert_int_equal(first_sight_level(fs, "n3", &keys[1]), KEY_ACK_BELIEVED);
+    assert_int_equal(first_sight_find(fs, "n3")->how, FIRST_SIGHT_SIGNED);
+    assert_int_equal(state_of(c.w, "n3"), FIRST_SIGHT_WELL);
+    end_change(&c);
+}
+
+/* What is not signed is a change as ever, also beside a key that is. */
+static void test_a_key_that_is_not_signed(void **state)
+{
+    struct change c = make_change();
+    const struct x25519_public other = sample_key(9);
+    struct sample_keys others;
+    struct err e = ERR_NULL;
+
+    c.w->heard_at = BEGIN;
+    sample_keys_make(&others, "default", "n4");
+    sample_keys_say(&c.said.node, &others, 0, 1, 1);
+    assert_int_equal(
+        first_sight_chain(&c.w->fs, &c.said.node, "default", &c.w->facts, &e), -EINVAL);
+    assert_true(strlen(err_text(&e)) > 0);
+    assert_int_equal(say(c.w, &c.said), FIRST_SIGHT_KEPT);
+    expect_keys(&c, 0, -1);
+    assert_int_equal(say_keys(&c, 0, 1, 1), 1);
+    c.said.node.key = sample_key(9);
+    assert_int_equal(say(c.w, &c.said), FIRST_SIGHT_KEPT);
+    expect_keys(&c, 0, 1);
+    /* A key that is believed by silence has signed nothing. */
+    c.w->facts.at = BEGIN + FIRST_SIGHT_HELD_S;
+    look(c.w);
+    assert_int_equal(c.w->n_taken, 1);
+    c.said.node.key = sample_key(9);
+    assert_int_equal(say(c.w, &c.said), FIRST_SIGHT_BELIEVED);
+    assert_true(x25519_public_equal(&c.said.node.key, &other));
+    assert_true(x25519_public_is_none(&c.said.node.keys->other));
+    end_change(&c);
+}
+
+/* Who was away while the key changed twice follows the statements, and calls by what the hub says
+ * when nothing is heard under the key before. */
+static void test_who_was_away_follows(void **state)
+{
+    struct change c = make_change();
+
+    c.w->heard_at = BEGIN;
+    c.w->facts.at = BEGIN + FIRST_SIGHT_SESSION_S - 1;
+    assert_int_equal(say_keys(&c, 2, -1, 2), 1);
+    expect_keys(&c, 1, 2);
+    look(c.w);
+    assert_int_equal(c.w->n_taken, 0);
+    c.w->facts.at++;
+    look(c.w);
+    assert_int_equal(c.w->n_taken, 1);
+    first_sight_set_keys(first_sight_find(&c.w->fs, "n3"), &c.said.node);
+    expect_keys(&c, 2, 1);
+    /* It was not away after all, and calls under the key before once more. */
+    assert_true(first_sight_on_call(&c.w->fs, "n3", &c.keys.keys[1], &c.w->facts));
+    first_sight_set_keys(first_sight_find(&c.w->fs, "n3"), &c.said.node);
+    expect_keys(&c, 1, 2);
+    end_change(&c);
 }
 
 static void test_another_address(void **state)
@@ -342,6 +446,8 @@ static void test_the_file(void **state)
     assert_int_equal(say_with(w, 3, 9, 3), FIRST_SIGHT_KEPT);
     assert_int_equal(say_with(w, 6, 6, 4), FIRST_SIGHT_LEFT_OUT);
     first_sight_gone(&w->fs, "n4", &w->facts);
+    w->fs.peers[0].next = sample_key(20);
+    w->fs.peers[0].calls_next = true;
     json = first_sight_encode(&w->fs);
     assert_non_null(json);
     if (first_sight_decode(&read, json, "peers.json", &e) != 0)
@@ -349,6 +455,7 @@ static void test_the_file(void **state)
     assert_int_equal(read.n, w->fs.n);
     assert_int_equal(read.n_offered, 2);
     assert_true(read.has_members);
+    assert_true(read.peers[0].calls_next);
     again = first_sight_encode(&read);
     assert_true(json_equal(json, again));
     json_decref(again);
@@ -369,6 +476,8 @@ int main(void)
         cmocka_unit_test(test_a_silent_key_is_replaced_and_shown),
         cmocka_unit_test(test_a_key_that_was_never_heard_is_asked),
         cmocka_unit_test(test_a_signed_key_is_believed_at_once),
+        cmocka_unit_test(test_a_key_that_is_not_signed),
+        cmocka_unit_test(test_who_was_away_follows),
         cmocka_unit_test(test_another_address),
         cmocka_unit_test(test_removal_and_return),
         cmocka_unit_test(test_members_that_are_not_named_are_removed),

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 #include "mesh/object/object_meta.h"
@@ -114,6 +116,26 @@ json_t *budgets_encode(const struct budgets *b)
 
 /* ---- the Network ----------------------------------------------------------------------------- */
 
+/* Seconds, or a text such as "30d"; 0: never. An earlier hub may have stored any number. */
+static void key_rotation_decode(struct fields *f, enum object_mode mode, uint32_t *ret)
+{
+    const json_t *json = fields_get(f, "keyRotation", FIELDS_OPTIONAL);
+    struct err e = ERR_NULL;
+    nsec_t every = 0;
+
+    if (!json_is_string(json))
+        fields_int(f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, ret);
+    else if (parse_duration(&every, json_string_value(json), 0,
+                 NETWORK_KEY_ROTATION_MAX * NSEC_PER_SEC, "\"keyRotation\"", &e) != 0)
+        fields_fail(f, "%s", err_text(&e));
+    else
+        *ret = (uint32_t)(every / NSEC_PER_SEC);
+    if (mode == OBJECT_STRICT && !f->failed && *ret != 0 &&
+        (*ret < NETWORK_KEY_ROTATION_MIN || *ret > NETWORK_KEY_ROTATION_MAX))
+        fields_fail(f, "\"keyRotation\" is %u s, and only 0 or %d to %d s are allowed",
+            (unsigned)*ret, NETWORK_KEY_ROTATION_MIN, NETWORK_KEY_ROTATION_MAX);
+}
+
 static int spec_decode(
     struct network *n, const struct object_frame *frame, enum object_mode mode, struct err *e)
 {
@@ -122,7 +144,6 @@ static int spec_decode(
     unsigned cipher = CIPHER_AUTO;
     unsigned isolation = ISOLATION_OPEN;
     unsigned trust_policy = TRUST_POLICY_WAIT;
-    uint64_t key_rotation = 0;
     const json_t *prices;
     struct err why = ERR_NULL;
 
@@ -137,7 +158,7 @@ static int spec_decode(
     fields_enum(&f, "isolation", FIELDS_OPTIONAL, isolation_names, ISOLATION_N, &isolation);
     fields_enum(
         &f, "trustPolicy", FIELDS_OPTIONAL, trust_policy_names, TRUST_POLICY_N, &trust_policy);
-    fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
+    key_rotation_decode(&f, mode, &n->key_rotation);
     fields_bool(&f, "showDscp", FIELDS_OPTIONAL, &n->shows_dscp);
     fields_int(&f, "drainShare", FIELDS_OPTIONAL, 0, NETWORK_DRAIN_SHARE_MAX, &n->drain_share);
     budgets_decode(&f, mode, &n->budgets);
@@ -147,17 +168,10 @@ static int spec_decode(
         return err_set(e, -ENOMEM, "no memory for %s", frame->where);
     if (prices && prices_decode(n->prices, prices, mode, &why) != 0)
         fields_fail(&f, "%s", err_text(&why));
-    /* An earlier hub may have taken another number in, which nobody has ever acted on. */
-    if (mode == OBJECT_STRICT && key_rotation != 0)
-        fields_fail(&f,
-            "\"keyRotation\" is %llu, and only 0 is allowed: keys are not replaced by the "
-            "clock yet",
-            (unsigned long long)key_rotation);
     n->topology = topology;
     n->cipher = cipher;
     n->isolation = isolation;
     n->trust_policy = trust_policy;
-    n->key_rotation = (uint32_t)key_rotation;
     return object_fields_end(&f, mode);
 }
 

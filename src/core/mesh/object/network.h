@@ -21,6 +21,8 @@ struct fields;
 #define NETWORK_KEEPALIVE_AUTO    UINT16_MAX /* as each node measures it */
 #define NETWORK_KEEPALIVE_UNKNOWN 10  /* s, until it has; under most UDP idle times seen in NATs */
 #define NETWORK_DRAIN_SHARE_MAX   100 /* percent */
+#define NETWORK_KEY_ROTATION_MIN  60  /* s, where it is not 0 */
+#define NETWORK_KEY_ROTATION_MAX  (3660 * 86400) /* s: ten years */
 
 /** Which pairs should talk, and how. */
 enum topology {
@@ -87,7 +89,7 @@ struct network {
     uint16_t mtu;       /* bytes */
     uint16_t keepalive; /* s; 0: none; or NETWORK_KEEPALIVE_AUTO */
     enum cipher cipher;
-    uint32_t key_rotation; /* s; 0: never */
+    uint32_t key_rotation; /* each node changes its key after so many s; 0: never by the clock */
     enum isolation isolation;
     enum trust_policy trust_policy;
     bool shows_dscp;      /* its nodes' datagrams carry the DSCP of the packets in them */

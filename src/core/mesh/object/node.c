@@ -314,6 +314,8 @@ static int node_spec_decode(
         r = rates_decode(n, mode, &f);
     if (r == 0)
         r = drained_decode(n, &f);
+    if (r == 0)
+        r = node_keys_decode(&n->keys, &f, mode);
     if (object_fields_end(&f, mode) != 0)
         return fields_end(&f);
     if (r == 0)
@@ -438,6 +440,8 @@ json_t *node_encode(const struct node *n)
         fields_set(&spec, "routes", subnets_encode(n->routes));
     if (spec && n->rates && rates_encode(spec, n->rates) < 0)
         spec = (json_decref(spec), NULL);
+    if (n->keys)
+        fields_set(&spec, "keys", node_keys_encode(n->keys));
     return object_frame_encode(&n->meta, &node_kind, spec, json_incref(n->status));
 }
 
@@ -447,6 +451,7 @@ void node_deinit(struct node *n)
     free(n->hub);
     free(n->routes);
     free(n->rates);
+    (void)node_keys_free(n->keys);
     free(n->side);
     free(n->fabric);
     free(n->notice);

@@ -12,6 +12,7 @@
 #include "crypto/aead.h"
 #include "crypto/hash.h"
 #include "crypto/x25519.h"
+#include "mesh/object/node_keys.h"
 #include "mesh/object/object_meta.h"
 
 #define OBJECT_LABELS_MAX     32
@@ -66,6 +67,7 @@ struct node {
     struct subnets *routes;        /* owns; what is reached through it, as the hub admits; NULL:
                                       nothing */
     struct traffic_rates *rates;   /* owns; how fast it sends; NULL: as fast as it can */
+    struct node_keys *keys;        /* owns; how its key changes; NULL: it never has */
     json_t *status;                /* owns a reference; NULL or an object */
     /* The parts of the status that others rely on: */
     char *hostname;               /* owns; its machine's, without a domain, where it is another than
@@ -77,7 +79,10 @@ struct node {
                                        */
 };
 
-#define NODE_NULL {0}
+#define NODE_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind node_kind;

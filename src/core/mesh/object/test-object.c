@@ -351,23 +351,48 @@ static void test_too_many_labels(void **state)
     json_decref(json);
 }
 
-/* Nothing acts on it, so nobody is left to believe that it does. */
-static void test_key_rotation(void **state)
+/* NULL in place of a text: it is to be taken. */
+static void expect_key_rotation(
+    json_t *value, enum object_mode mode, uint32_t seconds, const char *says)
 {
     json_t *json =
         load("{\"kind\": \"Network\", \"metadata\": {\"name\": \"default\"}, \"spec\": {\"cidr4\": "
-             "\"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", \"keyRotation\": 86400}}");
+             "\"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\"}}");
     struct object o = OBJECT_NULL;
     struct err e = ERR_NULL;
+    int r;
 
-    assert_true(object_decode(&o, json, OBJECT_STRICT, &e) < 0);
-    assert_string_equal(e.text,
-        "Network \"default\": \"keyRotation\" is 86400, and only 0 is allowed: keys are not "
-        "replaced by the clock yet");
-    /* As an earlier hub has stored it. */
-    assert_int_equal(object_decode(&o, json, OBJECT_LENIENT, &e), 0);
-    assert_int_equal(o.network.key_rotation, 86400);
+    assert_int_equal(json_object_set_new(json_object_get(json, "spec"), "keyRotation", value), 0);
+    r = object_decode(&o, json, mode, &e);
+    assert_int_equal(r, says ? -EINVAL : 0);
+    if (says)
+        assert_string_equal(e.text, says);
+    else
+        assert_int_equal(o.network.key_rotation, seconds);
+    object_deinit(&o);
     json_decref(json);
+}
+
+static void test_key_rotation(void **state)
+{
+    expect_key_rotation(json_integer(0), OBJECT_STRICT, 0, NULL);
+    expect_key_rotation(json_string("0"), OBJECT_STRICT, 0, NULL);
+    expect_key_rotation(json_integer(60), OBJECT_STRICT, 60, NULL);
+    expect_key_rotation(json_string("30d"), OBJECT_STRICT, 30 * 86400, NULL);
+    expect_key_rotation(json_integer(59), OBJECT_STRICT, 0,
+        "Network \"default\": \"keyRotation\" is 59 s, and only 0 or 60 to 316224000 s are "
+        "allowed");
+    expect_key_rotation(json_string("1s"), OBJECT_STRICT, 0,
+        "Network \"default\": \"keyRotation\" is 1 s, and only 0 or 60 to 316224000 s are allowed");
+    expect_key_rotation(json_integer(316224001), OBJECT_STRICT, 0,
+        "Network \"default\": \"keyRotation\" is 316224001 s, and only 0 or 60 to 316224000 s are "
+        "allowed");
+    expect_key_rotation(json_string("monthly"), OBJECT_STRICT, 0,
+        "Network \"default\": \"keyRotation\" \"monthly\" is not a duration from 0 s to 3660 d 0 h "
+        "(such "
+        "as 90s, 15m, 1h, 7d)");
+    /* As an earlier hub has stored it. */
+    expect_key_rotation(json_integer(7), OBJECT_LENIENT, 7, NULL);
 }
 
 #define BLOCKS "\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\""

@@ -147,6 +147,19 @@ void hub_mtus_keep(struct hub_mtus *w, const struct x25519_public *keys, unsigne
     }
 }
 
+void hub_mtus_set_secret(struct hub_mtus *w, const struct x25519_secret *secret)
+{
+    struct x25519_public own;
+
+    if (!x25519_derive_public(secret, &own) || x25519_public_equal(&own, &w->own))
+        return;
+    w->secret = *secret;
+    w->own = own;
+    /* It cannot fail: the hub's key has been used with another secret. */
+    for (unsigned i = 0; i < w->n; i++)
+        (void)path_keys_derive(&w->items[i]->keys, secret, &own, &w->items[i]->key);
+}
+
 static struct hub_mtu *hub_mtu_find(const struct hub_mtus *w, const struct x25519_public *key)
 {
     for (unsigned i = 0; i < w->n; i++)

@@ -141,6 +141,10 @@ struct hub_mtu_frame {
 void hub_mtus_init(struct hub_mtus *w, const struct x25519_secret *secret,
     const struct x25519_public *own, const struct rng *rng);
 
+/** hub_mtus_set_secret() - the hubs know this node by that key from now on; copied. What is known
+ * of the ways stays. */
+void hub_mtus_set_secret(struct hub_mtus *w, const struct x25519_secret *secret);
+
 /** hub_mtus_deinit() - wipe and release. */
 void hub_mtus_deinit(struct hub_mtus *w);
 

@@ -18,6 +18,13 @@ void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret
     hub_mtus_init(&e->hubs, secret, own, rng);
 }
 
+void edges_set_keys(
+    struct edges *e, const struct x25519_secret *secret, const struct x25519_public *calls)
+{
+    e->own = *calls;
+    hub_mtus_set_secret(&e->hubs, secret);
+}
+
 void edges_deinit(struct edges *e)
 {
     for (size_t i = 0; i < e->peers.n; i++)
@@ -531,11 +538,30 @@ bool edges_is_hub_at(const struct edges *e, const struct endpoint *at)
 
 /* ---- the snapshot --------------------------------------------------------------------------- */
 
+/* The peer goes on under other keys. What goes through it as a relay follows. */
+static void rekey(struct edges *e, struct peer_entry *peer, nsec_t now)
+{
+    const struct x25519_public *other = x25519_public_is_none(&peer->other) ? NULL : &peer->other;
+
+    if (paths_set_peer_keys(e->paths, &peer->changes.was, &peer->key, other, now) < 0) {
+        log_info("%s: its path is looked for anew under its next key", peer->node);
+        paths_remove_peer(e->paths, &peer->changes.was, now);
+        peer->changes.is_put = peer->changes.is_side = true;
+    }
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (edge_route_goes_via(&e->peers.items[i].route, &peer->changes.was))
+            e->peers.items[i].route.via = peer->key;
+    e->relays_changed |= peer->is_relay;
+}
+
 static void apply_changes(
     struct edges *e, struct peer_entry *peer, const struct path_side *side, nsec_t now)
 {
     struct path_peer put = {.key = peer->key, .policy = peer->policy, .is_relay = peer->is_relay};
 
+    /* One that is put for the first time has its second key then. */
+    if (peer->changes.is_rekeyed && !peer->changes.is_new)
+        rekey(e, peer, now);
     if (peer->changes.is_put) {
         memcpy(put.name, peer->node, sizeof(put.name));
         if (paths_put_peer(e->paths, &put, now) < 0) {
@@ -545,6 +571,8 @@ static void apply_changes(
             return;
         }
         e->relays_changed |= peer->changes.is_relaying;
+        if (peer->changes.is_new && !x25519_public_is_none(&peer->other))
+            rekey(e, peer, now);
     }
     if (peer->changes.is_restarted) {
         log_info("relay %s was started anew: what goes through it shakes hands again", peer->node);

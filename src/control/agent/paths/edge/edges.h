@@ -62,6 +62,11 @@ struct edges {
 void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret *secret,
     const struct x25519_public *own, const struct rng *rng);
 
+/** edges_set_keys() - this node calls under the key of @calls from now on, and hubs know it by
+ * @secret, which may be the same; both are copied. The paths are told by the owner. */
+void edges_set_keys(
+    struct edges *e, const struct x25519_secret *secret, const struct x25519_public *calls);
+
 /** edges_deinit() - release all. */
 void edges_deinit(struct edges *e);
 

@@ -268,6 +268,21 @@ void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, n
     run(d, now);
 }
 
+void path_driver_set_keys(struct path_driver *d, const struct x25519_secret *secret,
+    const struct x25519_secret *next, bool calls_next, nsec_t now)
+{
+    const struct x25519_secret *first = next && calls_next ? next : secret;
+    const struct x25519_secret *second = next && calls_next ? secret : next;
+    struct x25519_public calls;
+
+    if (!x25519_derive_public(first, &calls) ||
+        paths_set_own_keys(d->paths, first, second, now) < 0)
+        log_warning("some paths are looked for anew under this node's next key");
+    else
+        edges_set_keys(&d->edges, secret, &calls);
+    run(d, now);
+}
+
 void path_driver_observe(struct path_driver *d, const struct observe *seen, nsec_t now)
 {
     edges_observe(&d->edges, seen, now);

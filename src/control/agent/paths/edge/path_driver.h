@@ -72,6 +72,17 @@ int path_driver_new(struct path_driver **ret, struct uv_loop_s *loop,
  */
 struct path_driver *path_driver_free(struct path_driver *d, bool leaving);
 
+/**
+ * path_driver_set_keys() - this node has other keys from now on; before the snapshot that says so
+ * @secret:	by which hubs know it, and which nodes may use
+ * @next:	that it goes on with; NULL: it does not change its key
+ * @calls_next:	frames go under that
+ *
+ * Paths stay as they are.
+ */
+void path_driver_set_keys(struct path_driver *d, const struct x25519_secret *secret,
+    const struct x25519_secret *next, bool calls_next, nsec_t now);
+
 /** path_driver_set_engine() - which engine runs, on which port; after every poll. NULL: none runs.
  */
 void path_driver_set_engine(

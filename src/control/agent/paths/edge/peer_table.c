@@ -167,17 +167,38 @@ static struct peer_entry make_entry(const struct node *node)
     return peer;
 }
 
+static struct x25519_public other_of(const struct node *node)
+{
+    return node->keys ? node->keys->other : (struct x25519_public){{0}};
+}
+
+/* Is it the node that the entry is of, under this key or another one of its keys? */
+static bool is_same(const struct peer_entry *peer, const struct node *node)
+{
+    struct x25519_public other = other_of(node);
+
+    return x25519_public_equal(&peer->key, &node->key) ||
+           x25519_public_equal(&peer->other, &node->key) || x25519_public_equal(&peer->key, &other);
+}
+
 static void update_entry(struct peer_entry *peer, const struct node *node, enum path_policy policy)
 {
     bool is_relay = node->relay && node->side->relay_run != 0;
+    struct x25519_public other = other_of(node);
 
     peer->changes = (struct peer_changes){
+        .is_new = peer->policy == PATH_POLICY_N,
+        .is_rekeyed = !x25519_public_equal(&peer->key, &node->key) ||
+                      !x25519_public_equal(&peer->other, &other),
+        .was = peer->key,
         .is_put = peer->policy != policy || peer->is_relay != is_relay,
         .is_relaying = peer->is_relay != is_relay,
         .is_side = node->side->generation != peer->generation,
         .is_restarted =
             is_relay && peer->relay_run != 0 && peer->relay_run != node->side->relay_run,
     };
+    peer->key = node->key;
+    peer->other = other;
     peer->policy = policy;
     peer->is_relay = is_relay;
     peer->is_closed = node->notice && node->notice->is_closed;
@@ -207,8 +228,8 @@ int peer_table_take(struct peer_table *t, const struct snapshot *s)
             strcmp(node->meta.name, s->self) == 0)
             continue;
         before = peer_table_find(t, node->meta.name);
-        /* An entry with the same name but another key belongs to another node. */
-        if (before && !x25519_public_equal(&before->key, &node->key))
+        /* An entry with the same name but keys of its own belongs to another node. */
+        if (before && !is_same(before, node))
             before = NULL;
         next.items[next.n] = before ? *before : make_entry(node);
         update_entry(&next.items[next.n++], node, policy);
@@ -216,7 +237,7 @@ int peer_table_take(struct peer_table *t, const struct snapshot *s)
     for (size_t i = 0; i < t->n; i++) {
         const struct peer_entry *after = peer_table_find(&next, t->items[i].node);
 
-        if (!after || !x25519_public_equal(&after->key, &t->items[i].key))
+        if (!after || !x25519_public_equal(&after->changes.was, &t->items[i].key))
             next.gone[next.n_gone++] = t->items[i];
     }
     peer_table_deinit(t);

@@ -4,9 +4,10 @@
  *
  * Theory of operation. A peer is another node that is no hub, that reports candidates and
  * whose edge with us is not off. peer_table_take() makes a new table from each snapshot.
- * An entry keeps its state as long as the peer has the same name and key, and its @changes
- * say what the last snapshot has changed. Peers that are gone are in a list of their own
- * until the next snapshot, so that the owner can release what their entries own.
+ * An entry keeps its state as long as the peer has the same name and key, or goes on with a key
+ * that was its second one, and its @changes say what the last snapshot has changed. Peers that are
+ * gone are in a list of their own until the next snapshot, so that the owner can release what their
+ * entries own.
  *
  * The table writes the fields of an entry down to @changes. The fields below are only kept
  * here for the owner.
@@ -51,7 +52,10 @@ struct edge_handshake {
     nsec_t seen_at;   /* time of the last one, as the engine shows it; 0: never */
 };
 
-#define EDGE_HANDSHAKE_NULL {.due_at = NSEC_NEVER}
+#define EDGE_HANDSHAKE_NULL                                                                        \
+    {                                                                                              \
+        .due_at = NSEC_NEVER                                                                       \
+    }
 
 /**
  * edge_handshake_want() - a handshake is needed
@@ -94,7 +98,10 @@ struct edge_route {
     bool is_applied;                 /* the engine has been told of it */
 };
 
-#define EDGE_ROUTE_NULL {.kind = EDGE_ROUTE_HUB}
+#define EDGE_ROUTE_NULL                                                                            \
+    {                                                                                              \
+        .kind = EDGE_ROUTE_HUB                                                                     \
+    }
 
 /**
  * edge_route_use_relay() - go through a relay that is a node
@@ -135,20 +142,24 @@ struct peer_traffic {
 
 /** What the last snapshot has changed for a peer. */
 struct peer_changes {
+    bool is_new;       /* there was no entry of it */
     bool is_put;       /* it is new, or its policy or whether it is a relay has changed */
     bool is_side;      /* it has reported something new about itself */
     bool is_restarted; /* it is a relay and was restarted, so it has forgotten all handshakes */
     bool is_relaying;  /* it has become a relay, or is none any more */
+    bool is_rekeyed;   /* it has other keys: before it had the next one */
+    struct x25519_public was;
 };
 
 struct peer_entry {
     char node[NAME_MAX_LEN + 1];
     struct x25519_public key;
-    enum path_policy policy; /* PATH_POLICY_N: the entry is new, or is to be retried */
-    bool is_relay;           /* it relays for others, and the hub admits it as a relay */
-    bool is_closed;          /* as a relay it is full, and takes no more pairs */
-    uint64_t relay_run;      /* the run of its relay, as reported last; 0: it runs none */
-    uint64_t generation;     /* of its last report */
+    struct x25519_public other; /* its second key, while it changes its key; none: it has one */
+    enum path_policy policy;    /* PATH_POLICY_N: the entry is new, or is to be retried */
+    bool is_relay;              /* it relays for others, and the hub admits it as a relay */
+    bool is_closed;             /* as a relay it is full, and takes no more pairs */
+    uint64_t relay_run;         /* the run of its relay, as reported last; 0: it runs none */
+    uint64_t generation;        /* of its last report */
     struct peer_changes changes;
 
     struct edge_handshake handshake;

@@ -256,6 +256,54 @@ static void test_what_is_kept_of_a_peer(void **state)
     peer_table_deinit(&t);
 }
 
+/* n3 has key @key, and @other as well; 0: it has one. */
+static void put_keys(struct snapshot *s, unsigned key, unsigned other)
+{
+    struct object o = sample_node(3);
+
+    o.node.key = sample_key(key);
+    o.node.side = calloc(1, sizeof(*o.node.side));
+    o.node.keys = calloc(1, sizeof(*o.node.keys));
+    assert_true(o.node.side && o.node.keys);
+    if (other != 0)
+        o.node.keys->other = sample_key(other);
+    sample_put(s, o);
+}
+
+/* From one key to the next, back, on again, and to the end of it. */
+static void test_a_peer_that_changes_its_key(void **state)
+{
+    static const struct {
+        unsigned key, other;
+        bool is_rekeyed;
+    } steps[] = {{3, 0, false}, {3, 20, true}, {3, 20, false}, {20, 3, true}, {3, 20, true},
+        {20, 0, true}, {20, 0, false}, {20, 21, true}, {21, 0, true}};
+    struct peer_table t = {0};
+    struct snapshot *s = *state;
+
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_true(t.items[0].changes.is_new);
+    t.items[0].has_session = true;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        struct x25519_public was = t.items[0].key;
+        struct x25519_public key = sample_key(steps[i].key);
+
+        put_keys(s, steps[i].key, steps[i].other);
+        assert_int_equal(peer_table_take(&t, s), 0);
+        assert_int_equal(t.n_gone, 0);
+        assert_true(t.items[0].has_session);
+        assert_true(x25519_public_equal(&t.items[0].key, &key));
+        assert_true(x25519_public_equal(&t.items[0].changes.was, &was));
+        assert_int_equal(t.items[0].changes.is_rekeyed, steps[i].is_rekeyed);
+        assert_false(t.items[0].changes.is_new);
+    }
+    put_keys(s, 3, 0);
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_int_equal(t.n_gone, 1);
+    assert_false(t.items[0].has_session);
+    peer_table_deinit(&t);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -267,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_is_a_relay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_kept_of_a_peer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_peer_that_changes_its_key, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

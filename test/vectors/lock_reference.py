@@ -348,8 +348,20 @@ def make_entries() -> list[tuple[str, bytes]]:
     return entries
 
 
+def code_text(code: bytes) -> str:
+    value = int.from_bytes(code, "big")
+    digits = "".join("0123456789ABCDEFGHJKMNPQRSTVWXYZ"[value >> 155 - 5 * i & 31]
+                     for i in range(32))
+    return "-".join(digits[i:i + 4] for i in range(0, 32, 4))
+
+
 def main() -> None:
     print("# Made by lock_reference.py: do not edit. Hex, but for seq.")
+    for name in ("zeroes", "ones", "any"):
+        code = {"zeroes": bytes(20), "ones": b"\xff" * 20}.get(name, seed("code")[:20])
+        public = ed25519_public(hashlib.sha256(b"weft lock recovery 1" + code).digest())
+        print(f"\ncase = code {name}\ncode = {code.hex()}\ntext = {code_text(code).encode().hex()}")
+        print(f"public = {public.hex()}")
     entries = make_entries()
     decoded = verify(b"".join(data for _, data in entries))
     for (kind, data), entry in zip(entries, decoded):

@@ -11,8 +11,7 @@ struct str;
 
 /**
  * lock_words() - what the entry says, in lines
- * @before:	what holds before it; of what is there already only the difference is shown then.
- *NULL: not known
+ * @before:	what holds before it; only what differs from it is shown. NULL: not known
  *
  * A field of something new that is "none" or "no" is left out.
  */

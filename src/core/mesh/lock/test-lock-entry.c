@@ -161,6 +161,12 @@ static void put_ends(struct sample_lock *s)
     sample_lock_put(s, body, "erin");
 }
 
+/* The file has codes of recovery, too. */
+static bool is_entry(const struct vectors *v)
+{
+    return strncmp(v->title, "entry ", strlen("entry ")) == 0;
+}
+
 static void check_vector(const struct sample_lock *s, const struct vectors *v)
 {
     uint64_t seq = vectors_u64(v, "seq");
@@ -194,6 +200,8 @@ static void test_vectors(void **state)
     put_ends(&s);
     vectors_open(&v, "lock.txt");
     while (vectors_next(&v)) {
+        if (!is_entry(&v))
+            continue;
         check_vector(&s, &v);
         n++;
     }
@@ -228,8 +236,10 @@ static void test_each_byte_counts(void **state)
     (void)state;
     vectors_open(&v, "lock.txt");
     while (vectors_next(&v)) {
-        size_t len = vectors_bytes(&v, "bytes", read_bytes, sizeof(read_bytes));
+        size_t len = is_entry(&v) ? vectors_bytes(&v, "bytes", read_bytes, sizeof(read_bytes)) : 0;
 
+        if (len == 0)
+            continue;
         assert_int_equal(decode(read_bytes, len, NULL), 0);
         for (size_t i = 0; i < len; i++) {
             uint8_t again[4096];

@@ -11,16 +11,23 @@
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
+/* A clock that is behind: what operators have signed shows that their time has come. */
+static uint64_t time_now(const struct lock_chain *c, const struct lock_facts *facts)
+{
+    return facts->now > c->made_at ? facts->now : c->made_at;
+}
+
 /* May anything of the chain be believed now? */
 static int check_time(const struct lock_chain *c, const struct lock_facts *facts, struct err *e)
 {
     const struct lock_state *s = &c->state;
+    uint64_t now = time_now(c, facts);
     uint64_t over_for;
     int r = lock_chain_check_usable(c, e);
 
-    if (r < 0 || facts->now <= s->valid_until)
+    if (r < 0 || now <= s->valid_until)
         return r;
-    over_for = facts->now - s->valid_until;
+    over_for = now - s->valid_until;
     if (over_for > s->settings.trust_for)
         return err_set(e, -EINVAL,
             "the lock of \"%s\" has expired %llu s ago, and nobody is believed for longer than %u "
@@ -75,20 +82,22 @@ static int check_revoked(const struct lock_state *s, const struct x25519_public 
 }
 
 /* For how long are keys good that follow the signed one? */
-static int check_age(const struct lock_state *s, const struct lock_node *signed_as,
+static int check_age(const struct lock_chain *c, const struct lock_node *signed_as,
     const struct lock_facts *facts, struct err *e)
 {
-    uint64_t limit = 2 * (uint64_t)s->settings.key_rotation;
+    const struct lock_settings *settings = &c->state.settings;
+    uint64_t limit = 2 * (uint64_t)settings->key_rotation;
+    uint64_t now = time_now(c, facts);
 
     if (limit == 0)
         return 0;
     if (facts->is_known)
-        limit += s->settings.trust_for;
-    if (facts->now <= signed_as->signed_at || facts->now - signed_as->signed_at <= limit)
+        limit += settings->trust_for;
+    if (now <= signed_as->signed_at || now - signed_as->signed_at <= limit)
         return 0;
     return err_set(e, -EINVAL,
         "node \"%s\": its key was signed %llu s ago, and keys that follow it are good for %llu s",
-        signed_as->node.meta.name, (unsigned long long)(facts->now - signed_as->signed_at),
+        signed_as->node.meta.name, (unsigned long long)(now - signed_as->signed_at),
         (unsigned long long)limit);
 }
 
@@ -115,7 +124,7 @@ static int check_key(const struct lock_chain *c, const struct node *node,
         return err_set(e, -EINVAL, "node \"%s\": its key is another node's, or was", name);
     if (check_revoked(s, first, facts, name, e) < 0)
         return -EINVAL;
-    return check_age(s, signed_as, facts, e);
+    return check_age(c, signed_as, facts, e);
 }
 
 /* A hub says another TLS key than the signed one: has its own key signed that? */
@@ -137,7 +146,7 @@ static int check_pin(const struct lock_chain *c, const struct node *node,
             name);
     if (key_statement_verify(tls, e) < 0)
         return err_prefix(e, "node \"%s\": its TLS key is not signed", name);
-    return check_age(&c->state, signed_as, facts, e);
+    return check_age(c, signed_as, facts, e);
 }
 
 static bool is_same_pin(const struct node_hub *a, const struct node_hub *b)

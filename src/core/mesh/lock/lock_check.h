@@ -33,7 +33,7 @@ struct err;
 
 /** What is known of the object beside what the hub says of it. */
 struct lock_facts {
-    uint64_t now;  /* s since 1970 */
+    uint64_t now;  /* s since 1970; the last operators' entry counts where it is ahead */
     bool is_known; /* the same was accepted before the lock expired */
 
     /* Of a node: statements of its key, the newest last, as key_chain_verify() takes them. */

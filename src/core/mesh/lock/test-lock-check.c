@@ -641,6 +641,15 @@ static void test_expiry(void **state)
     expect_node(&s, &n,
         "the lock of \"lab\" has expired 86401 s ago, and nobody is believed for longer than 86400 "
         "s after that");
+    /* A clock that is behind: operators have signed something since then. */
+    s.facts = (struct lock_facts){.now = 5};
+    expect_node(&s, &n, NULL);
+    s.lock.now = SAMPLE_LOCK_UNTIL + 3;
+    sample_lock_put(&s.lock,
+        BODY(LOCK_TOMBSTONE,
+            .tombstone = {.name = "gpu-2", .key = sample_lock_key("gpu-2"), .counter = 1}),
+        BY);
+    expect_node(&s, &n, "the lock of \"lab\" has expired 3 s ago: nothing new is believed");
     lock_chain_init(&none, "lab", NULL);
     expect(lock_check_node(&none, &n, &s.facts, &e), &e, "the lock of \"lab\" has no entry yet");
     node_deinit(&n);

@@ -13,11 +13,11 @@
 #include "crypto/xeddsa.h"
 
 #include <openssl/bn.h>
-#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <string.h>
 
 #include "base/secret.h"
+#include "crypto/ed25519.h"
 
 #define SCALAR_SIZE 32
 #define DIGEST_SIZE 64 /* of SHA-512 */
@@ -84,22 +84,15 @@ static bool edwards_of(const struct x25519_public *public, uint8_t ret[static SC
     return ok;
 }
 
-static bool ed25519_verify(const uint8_t signature[static XEDDSA_SIZE],
+static bool verify(const struct xeddsa_signature *signature,
     const uint8_t edwards[static SCALAR_SIZE], const void *message, size_t len)
 {
-    EVP_PKEY *key;
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    bool ok;
+    struct ed25519_signature s;
+    struct ed25519_public key;
 
-    /* A signature that is not good is no error of this thread. */
-    (void)ERR_set_mark();
-    key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, edwards, SCALAR_SIZE);
-    ok = ctx && key && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) == 1 &&
-         EVP_DigestVerify(ctx, signature, XEDDSA_SIZE, message, len) == 1;
-    EVP_MD_CTX_free(ctx);
-    EVP_PKEY_free(key);
-    (void)ERR_pop_to_mark();
-    return ok;
+    memcpy(s.b, signature->b, sizeof(s.b));
+    memcpy(key.b, edwards, sizeof(key.b));
+    return ed25519_verify(&s, &key, message, len);
 }
 
 bool xeddsa_verify(const struct xeddsa_signature *signature, const struct x25519_public *public,
@@ -108,7 +101,7 @@ bool xeddsa_verify(const struct xeddsa_signature *signature, const struct x25519
     uint8_t edwards[SCALAR_SIZE];
 
     return x25519_public_can_be(public) && edwards_of(public, edwards) &&
-           ed25519_verify(signature->b, edwards, message, len);
+           verify(signature, edwards, message, len);
 }
 
 /* ---- the secret ---- */
@@ -189,7 +182,7 @@ static bool sign(struct signing *s, const void *message, size_t len)
         !hash(challenge, sizeof(challenge) / sizeof(*challenge), s->challenge))
         return false;
     for (int i = 0; i < 2; i++)
-        if (make_candidate(s, i == 1) && ed25519_verify(s->candidate.b, s->edwards, message, len))
+        if (make_candidate(s, i == 1) && verify(&s->candidate, s->edwards, message, len))
             return true;
     return false;
 }

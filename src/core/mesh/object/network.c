@@ -18,12 +18,12 @@
 
 const char *const topology_names[] = {"auto", "hub", "mesh"};
 _Static_assert(sizeof(topology_names) / sizeof(*topology_names) == TOPOLOGY_N, "a name each");
-static const char *const isolation_names[] = {"open", "strict"};
+const char *const isolation_names[] = {"open", "strict"};
 _Static_assert(sizeof(isolation_names) / sizeof(*isolation_names) == ISOLATION_N, "a name each");
 const char *const trust_policy_names[] = {"wait", "ask"};
 _Static_assert(
     sizeof(trust_policy_names) / sizeof(*trust_policy_names) == TRUST_POLICY_N, "a name each");
-static const char *const cipher_names[] = {"auto", "chacha20poly1305", "aes256gcm"};
+const char *const cipher_names[] = {"auto", "chacha20poly1305", "aes256gcm"};
 
 _Static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == CIPHER_N, "a name each");
 

@@ -110,6 +110,12 @@ extern const struct object_kind network_kind;
 /** topology_names - "auto", "hub", "mesh". */
 extern const char *const topology_names[];
 
+/** cipher_names - "auto", "chacha20poly1305", "aes256gcm". */
+extern const char *const cipher_names[];
+
+/** isolation_names - "open", "strict". */
+extern const char *const isolation_names[];
+
 /** trust_policy_names - "wait", "ask". */
 extern const char *const trust_policy_names[];
 

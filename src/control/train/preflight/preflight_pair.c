@@ -73,7 +73,8 @@ static bool assess_reach(
     return true;
 }
 
-/* ---- answers and sizes ---------------------------------------------------------------------------------- */
+/* ---- answers and sizes
+ * ---------------------------------------------------------------------------------- */
 
 static void assess_way(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)

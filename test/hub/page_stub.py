@@ -212,6 +212,15 @@ class Stub:
                                          "code": "WEFT-MTU-002", "object": "gpu-001--gpu-002",
                                          "text": "datagrams of 1420 bytes do not pass"}
                                         for i in range(1, 4)]})
+        elif path.endswith("/history"):
+            name = path.split("/")[-2]
+            begin = now - now % 3600
+            self.answer(to, {"name": name, "nodes": name.split("--"), "minutes": [
+                {"at": now - now % 60 - 60 * i, "state": "direct", "rttMs": 12.5 + i % 3,
+                 "jitterMs": 0.75, "lossPercent": [0.02, None], "bytesPerSecond": [0, 4096000]}
+                for i in range(30, 0, -1)], "hours": [
+                {"at": begin - 7200, "state": "relay", "rttMs": 40.0},
+                {"at": begin - 3600, "state": "agent-silent"}]})
         elif "/objects/MeshEdge/" in path:
             a, b = path.rpartition("/")[2].split("--")
             end = {"path": "direct", "endpoint": "198.51.100.4:40112", "handshakeAgeSeconds": 41}

@@ -141,6 +141,8 @@ def test_what_changes_is_shown(tmp_path: Path) -> None:
         browser.wait("document.activeElement.textContent === 'gpu-001'")
         open_view(browser, stub, "pair/gpu-001/gpu-002")
         browser.wait("document.querySelector('.charts .curve')")
+        browser.wait("/The last hour[^]*Round trip: now 13.5 ms[^]*The last week/"
+                     ".test(document.body.innerText)")
         open_view(browser, stub, "findings")
         browser.run("document.querySelector('details').open = true")
         browser.wait("document.querySelector('details').textContent.includes('not heard')")

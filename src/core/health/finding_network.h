@@ -76,6 +76,18 @@
         "Look at the line in that direction: a full queue, a bad cable, a radio link. " \
         "weft get edges has both directions.", \
         "Lose 2 % of the packets of one direction while TCP uses it.") \
+    X(WAY_LOSS_WORSE, "WEFT-LOSS-003", WAY, WARNING, "much more is lost than in the last hour", \
+        "Three times as much of what the first node sends is lost as was usual in the last hour, " \
+        "when WEFT-LOSS-001 or WEFT-LOSS-002 was found already, which do not tell it.", \
+        "See since when, by weft get edges A B --history, and what has changed on that line: a " \
+        "queue may be full of others' packets.", \
+        "Lose 0.2 % of the packets of one direction for some minutes while TCP uses it, and then " \
+        "0.9 %.") \
+    X(WAY_SLOW, "WEFT-RATE-003", WAY, WARNING, "carries much less than in the last hour", \
+        "What a job sends from the first node to the second goes at a third, or less, of what was " \
+        "usual in the last hour while there was something to send, and the job waits for it.", \
+        "weft paths on the first node says how the packets go; look at what else fills the line.", \
+        "Limit what one node of a running job sends to 200 KB/s.") \
     /* A hub */ \
     X(HUB_STORE_REFUSES, "WEFT-HUB-001", HUB, CRITICAL, "store takes no writes", \
         "What is to be changed is refused until the store takes writes again; packets go on.", \

@@ -68,6 +68,7 @@ ANSWERS = {
     "DELETE /v1/networks/{network}/objects/{kind=Network}/{name}": None,
     "DELETE /v1/networks/{network}/objects/{kind}/{name}": None,
     "GET /v1/networks/{network}/edges": "api/edge-list",
+    "GET /v1/networks/{network}/edges/{name}/history": "api/edge-history",
     "GET /v1/networks/{network}/events": "api/event-list",
     "GET /v1/networks/{network}/findings": "api/finding-list",
     "GET /v1/networks/{network}/nat": "api/nat-list",

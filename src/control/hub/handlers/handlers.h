@@ -88,8 +88,8 @@ typedef void handler_fn(void *ctx, const struct request *rq, struct response *rs
 handler_fn handlers_health, handlers_enrol, handlers_leave_public, handlers_stream;
 
 /* handlers_member.c */
-handler_fn handlers_watch, handlers_edges, handlers_events, handlers_findings, handlers_nat,
-    handlers_report, handlers_heard, handlers_leave, handlers_wg;
+handler_fn handlers_watch, handlers_edges, handlers_edge_history, handlers_events,
+    handlers_findings, handlers_nat, handlers_report, handlers_heard, handlers_leave, handlers_wg;
 
 /* drain.c */
 handler_fn handlers_drain;

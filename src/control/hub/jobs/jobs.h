@@ -42,6 +42,7 @@
 struct findings;
 struct job;
 struct job_sample;
+struct job_slow_line;
 struct jobs;
 struct jobs_env;
 struct keys;
@@ -275,6 +276,10 @@ const struct findings *jobs_findings(const struct jobs_service *s);
  * of several jobs each apart. */
 void jobs_each_rate(const struct jobs_service *s,
     void (*fn)(void *arg, const char *from, const char *to, uint64_t rate), void *arg);
+
+/** jobs_each_slow() - the lines that hold up the network's jobs, as job_health_each_slow(). */
+void jobs_each_slow(const struct jobs_service *s,
+    void (*fn)(void *arg, const char *job, const struct job_slow_line *line), void *arg);
 
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
 char *jobs_list(const struct jobs_service *s);

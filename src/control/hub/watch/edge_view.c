@@ -321,6 +321,62 @@ static json_t *status_of(const struct edge_pair *pair, const struct relay_lines_
     return status;
 }
 
+static uint32_t shorter_of(uint32_t a, uint32_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static uint32_t rtt_of(const struct pair_end *end)
+{
+    return end->probed ? end->probed->rtt_us : 0;
+}
+
+/* The agent's that has the shorter median; NULL: neither knows one. */
+static const struct rtt_spread *spread_of(const struct pair_facts *f)
+{
+    const struct rtt_spread *ret = NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct edge_said *said = f->ends[i].said;
+
+        if (said && rtt_spread_is_known(&said->spread) &&
+            (!ret || said->spread.p50_us < ret->p50_us))
+            ret = &said->spread;
+    }
+    return ret;
+}
+
+void edge_view_figures_of(const struct pair_facts *f, struct edge_figures *ret)
+{
+    const struct rtt_spread *spread = spread_of(f);
+    struct pair_verdict verdict;
+
+    pair_assess(f, &verdict);
+    *ret = (struct edge_figures){.state = verdict.state};
+    ret->is_alive = !f->ends[0].is_down && !f->ends[1].is_down &&
+                    (verdict.state == EDGE_STATE_FELL || verdict.state >= EDGE_STATE_STREAM);
+    if (!ret->is_alive)
+        return;
+    ret->rtt_us = shorter_of(rtt_of(&f->ends[0]), rtt_of(&f->ends[1]));
+    ret->direct_rtt_us = spread ? spread->p50_us : 0;
+    ret->jitter_us = spread ? spread->jitter_us : 0;
+    /* What does not arrive is known where it should. */
+    for (unsigned i = 0; i < 2; i++) {
+        const struct edge_said *said = f->ends[1 - i].said;
+
+        ret->has_loss[i] = said && loss_rate_is_known(&said->loss);
+        ret->loss_ppm[i] = ret->has_loss[i] ? loss_rate_ppm(&said->loss) : 0;
+    }
+}
+
+void edge_view_figures(const struct edge_pair *pair, int64_t wall_s, struct edge_figures *ret)
+{
+    struct pair_facts f;
+
+    edge_view_facts(pair, wall_s, &f);
+    edge_view_figures_of(&f, ret);
+}
+
 json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
 {
     struct relay_lines_asking asking;

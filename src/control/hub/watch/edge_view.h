@@ -32,7 +32,10 @@ struct edge_pairs {
     size_t cap;
 };
 
-#define EDGE_PAIRS_NULL {0}
+#define EDGE_PAIRS_NULL                                                                            \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** edge_pairs_deinit() - release. */
 void edge_pairs_deinit(struct edge_pairs *p);
@@ -48,6 +51,21 @@ int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bo
 
 /** edge_view_facts() - all that is known of the pair; lent until something is reported. */
 void edge_view_facts(const struct edge_pair *pair, int64_t wall_s, struct pair_facts *ret);
+
+/** What is measured of a pair now; [0]: from the first node to the second. */
+struct edge_figures {
+    enum edge_state state;
+    bool is_alive;          /* packets pass; where they do not, what was measured holds no more */
+    uint32_t rtt_us;        /* in the tunnel, of the probe that has the shorter one; 0: none */
+    uint32_t direct_rtt_us; /* the median of an agent's pings on the direct path; 0: none */
+    uint32_t jitter_us; /* of the same pings, as struct rtt_spread has it; with @direct_rtt_us */
+    uint32_t loss_ppm[2];
+    bool has_loss[2]; /* it is known */
+};
+
+/** edge_view_figures() - those of the facts; the other form looks them up. */
+void edge_view_figures_of(const struct pair_facts *f, struct edge_figures *ret);
+void edge_view_figures(const struct edge_pair *pair, int64_t wall_s, struct edge_figures *ret);
 
 /** edge_view_status() - the `status` of a MeshEdge: all parts, the hub's too; NULL: none is known.
  */

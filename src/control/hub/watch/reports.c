@@ -35,6 +35,7 @@ void reports_deinit(struct reports *s)
 {
     edge_events_deinit(&s->events);
     health_deinit(&s->health);
+    pair_histories_deinit(&s->histories);
 }
 
 static void mark_unsaved(struct reports *s, const struct model_node *node)
@@ -207,6 +208,7 @@ static bool take_part(struct reports *s, const struct model_node *node,
         is_other |=
             a->path != b->path || a->is_alarm != b->is_alarm ||
             loss_level(&a->loss, LOSS_LEVEL_NONE) != loss_level(&b->loss, LOSS_LEVEL_NONE) ||
+            a->loss.is_worse != b->loss.is_worse ||
             !report_is_same_text(a->error, b->error) ||
             !endpoint_equal(&a->endpoint, &b->endpoint) || !x25519_public_equal(&a->key, &b->key);
     } else {
@@ -454,6 +456,7 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
     follow_clock(s, now, wall_s);
     health_pass(&s->health,
         &(struct health_time){.now = now, .wall_s = wall_s, .started_at = s->started_at});
+    pair_histories_pass(&s->histories, s->model, wall_s);
     if (now - s->looked_at < REPORTS_LOOK)
         return;
     s->looked_at = now;

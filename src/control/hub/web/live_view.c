@@ -14,7 +14,6 @@
 #include "hub/watch/edge_view.h"
 #include "hub/web/live_rows.h"
 #include "mesh/object/fields.h"
-#include "path/loss.h"
 
 /* Longest key of a row: a finding's. */
 #define KEY_MAX (FINDING_SUBJECT_MAX + 32)
@@ -115,18 +114,6 @@ static void add_number(struct str *out, char letter, uint64_t value)
     str_add(out, buf + at);
 }
 
-static uint32_t shorter_of(uint32_t a, uint32_t b)
-{
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
-/* What of the packets to @end does not arrive there, parts in a million, if that is known. */
-static void add_loss(struct str *out, char letter, const struct pair_end *end)
-{
-    if (end->said && loss_rate_is_known(&end->said->loss))
-        add_number(out, letter, loss_rate_ppm(&end->said->loss));
-}
-
 /* A number of which 0 says that there is none. */
 static void add_known(struct str *out, char letter, uint64_t value)
 {
@@ -155,26 +142,24 @@ static void add_pair(struct str *out, const struct matrix *m, size_t i, size_t j
 {
     const struct edge_pair pair = {{model_node_at(m->net, i), model_node_at(m->net, j)}};
     struct pair_facts f;
-    struct pair_verdict verdict;
+    struct edge_figures figures;
     char state[2] = "";
 
     edge_view_facts(&pair, wall_s, &f);
     if (!is_known(&f))
         return;
-    pair_assess(&f, &verdict);
-    state[0] = (char)('a' + verdict.state);
+    edge_view_figures_of(&f, &figures);
+    state[0] = (char)('a' + figures.state);
     str_add(out, state);
-    if (verdict.state == EDGE_STATE_FELL && path_of(&f) != PATH_KIND_N)
+    if (figures.state == EDGE_STATE_FELL && path_of(&f) != PATH_KIND_N)
         add_number(out, 'P', path_of(&f));
-    /* Where packets do not pass, what was measured before holds no more. */
-    if (f.ends[0].is_down || f.ends[1].is_down ||
-        (verdict.state != EDGE_STATE_FELL && verdict.state < EDGE_STATE_STREAM))
+    if (!figures.is_alive)
         return;
-    add_known(out, 'R',
-        shorter_of(f.ends[0].probed ? f.ends[0].probed->rtt_us : 0,
-            f.ends[1].probed ? f.ends[1].probed->rtt_us : 0));
-    add_loss(out, 'X', &f.ends[1]);
-    add_loss(out, 'Y', &f.ends[0]);
+    add_known(out, 'R', figures.rtt_us);
+    if (figures.has_loss[0])
+        add_number(out, 'X', figures.loss_ppm[0]);
+    if (figures.has_loss[1])
+        add_number(out, 'Y', figures.loss_ppm[1]);
     if (m->rates) {
         add_known(out, 'G', m->rates[i * m->n + j]);
         add_known(out, 'H', m->rates[j * m->n + i]);

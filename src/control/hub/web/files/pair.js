@@ -1,5 +1,5 @@
-// pair.js - one pair of nodes: both ways, what each end says of it, and how it has been since the
-// page was opened.
+// pair.js - one pair of nodes: both ways, what each end says of it, how it has been since the page was
+// opened, and before that as the hub has kept it.
 
 import {h, keyed, row, s, say, set} from "/web/dom.js";
 import * as f from "/web/format.js";
@@ -9,6 +9,11 @@ import {cards, eventRow, events, eventsTable, tickAges} from "/web/lists.js";
 const WIDEST = 720;
 let wide = WIDEST; // px; letters are as large in a narrow window
 const HEIGHT = 150;
+
+/** A time on an axis of so many seconds. */
+function when(t, wide_s) {
+  return wide_s > 86400 ? f.date(t) : f.clock(t);
+}
 
 /** Values over time as steps, each lasting until the next one; @points: [time, value or undefined]. */
 function chart(title, points, from, to, text) {
@@ -30,20 +35,20 @@ function chart(title, points, from, to, text) {
     pen = true;
   });
   const words = `${title}: now ${text(known[known.length - 1])}, between ${text(Math.min(...known))} and ` +
-    `${text(Math.max(...known))} since ${f.clock(from)}`;
+    `${text(Math.max(...known))} since ${when(from, to - from)}`;
   return h("figure", {}, h("figcaption", {}, words),
     s("svg", {viewBox: `0 0 ${wide} ${HEIGHT}`, class: "chart", role: "img", "aria-label": words},
       [0, 0.5, 1].map((part) => [s("path", {class: "grid", d: `M46 ${y(most * part / 1.1)}H${wide - 10}`}),
         s("text", {x: 42, y: y(most * part / 1.1) + 4, "text-anchor": "end"}, part ? text(most * part / 1.1) : "0")]),
-      s("text", {x: 46, y: HEIGHT - 4}, f.clock(from)),
-      s("text", {x: wide - 10, y: HEIGHT - 4, "text-anchor": "end"}, f.clock(to)),
+      s("text", {x: 46, y: HEIGHT - 4}, when(from, to - from)),
+      s("text", {x: wide - 10, y: HEIGHT - 4, "text-anchor": "end"}, when(to, to - from)),
       s("path", {class: "curve", d: path})));
 }
 
 /** Which way packets went, as a strip. */
 function strip(points, from, to) {
   const x = (t) => 46 + (wide - 56) * (t - from) / Math.max(to - from, 1);
-  const words = points.map(([t, pair]) => `${f.clock(t)} ${pair ? pair.state : "nothing known"}`).join(", ");
+  const words = points.map(([t, pair]) => `${when(t, to - from)} ${pair ? pair.state : "nothing known"}`).join(", ");
   return h("figure", {}, h("figcaption", {}, "How packets went"),
     s("svg", {viewBox: `0 0 ${wide} 22`, class: "chart", role: "img", "aria-label": words},
       points.map(([t, pair], i) => {
@@ -53,6 +58,32 @@ function strip(points, from, to) {
         return [s("rect", {x: begin, y: 2, width: Math.max(end - begin, 1), height: 18, class: `fill ${kind}`}),
           end - begin > 60 ? s("text", {x: begin + 4, y: 15, class: `on ${kind}`}, pair ? pair.state : "") : null];
       })));
+}
+
+/** Charts of the points that the hub keeps, one each @each seconds; where one is missing nothing is drawn. */
+function keptCharts(nodes, list, each) {
+  const from = list[0].at;
+  const to = list[list.length - 1].at + each;
+  const points = [];
+  list.forEach((p, i) => {
+    points.push([p.at, p]);
+    if (i + 1 < list.length && list[i + 1].at > p.at + each)
+      points.push([p.at + each, null]);
+  });
+  const of = (value) => points.map(([t, p]) => [t, p ? value(p) : undefined]);
+  const parts = [strip(points, from, to)];
+  if (list.some((p) => p.rttMs))
+    parts.push(chart("Round trip", of((p) => p.rttMs && p.rttMs * 1000), from, to, f.rtt));
+  if (list.some((p) => p.jitterMs))
+    parts.push(chart("Jitter", of((p) => p.jitterMs && p.jitterMs * 1000), from, to, f.rtt));
+  for (const [name, i] of [[`${nodes[0]} → ${nodes[1]}`, 0], [`${nodes[1]} → ${nodes[0]}`, 1]]) {
+    if (list.some((p) => p.lossPercent?.[i] > 0))
+      parts.push(chart(`Loss ${name}`, of((p) => p.lossPercent?.[i] == null ? undefined : p.lossPercent[i] * 10000),
+        from, to, f.loss));
+    if (list.some((p) => p.bytesPerSecond?.[i]))
+      parts.push(chart(`Goodput ${name}`, of((p) => p.bytesPerSecond?.[i]), from, to, f.rate));
+  }
+  return parts;
 }
 
 const WAY_HEADS = ["Way", "Loss", "Goodput", "Path", "Last handshake", "Probe in the tunnel", "Probe beside it"];
@@ -80,15 +111,16 @@ export function pairView(app, a, b) {
   const list = h("div", {class: "cards"});
   const body = h("tbody", {});
   const history = h("div", {class: "charts"});
+  const kept = h("div", {class: "charts"});
   const made = eventsTable("What has happened to it, by the hub: the newest first.");
   const swap = h("a", {}, "From the other end");
   const el = h("section", {}, head, why, list,
     h("div", {class: "table"}, h("table", {}, h("thead", {}, h("tr", {}, WAY_HEADS.map((x) => h("th", {scope: "col"}, x)))), body)),
     h("h2", {}, "Since this page was opened"),
-    h("p", {class: "soft"}, "The page keeps these samples itself, the last 240 changes of a pair. The hub keeps none: " +
-      "of earlier times it has the events below, and what was moved by day (weft cost)."),
-    history, h("h2", {}, "Events"), made.el, h("p", {}, swap));
+    h("p", {class: "soft"}, "The page keeps these samples itself, the last 240 changes of a pair."),
+    history, kept, h("h2", {}, "Events"), made.el, h("p", {}, swap));
   let status = null;
+  let hub = null; // the history that the hub keeps
   let asked = 0;
   let shownEvents = -1;
 
@@ -99,6 +131,8 @@ export function pairView(app, a, b) {
     const object = app.live.pair(a, b) && await app.attempt(() =>
       app.ask("GET", `/v1/networks/${app.network}/objects/MeshEdge/${pairKey(a, b)}`), 404);
     status = object?.status || null;
+    hub = await app.attempt(() =>
+      app.ask("GET", `/v1/networks/${app.network}/edges/${pairKey(a, b)}/history`), 404);
     if (number !== shownEvents) {
       shownEvents = number;
       const all = await app.attempt(() => events(app, a, b)) || [];
@@ -121,6 +155,15 @@ export function pairView(app, a, b) {
     set(body, row(WAY_HEADS, way(a, b, pair, status)), row(WAY_HEADS,
       way(b, a, pair && {lossAb: pair.lossBa, goodAb: pair.goodBa}, status)));
     drawHistory();
+    drawKept();
+  }
+
+  function drawKept() {
+    const parts = [];
+    for (const [title, list, each] of [["The last hour", hub?.minutes, 60], ["The last week", hub?.hours, 3600]])
+      if (list?.length)
+        parts.push(h("h2", {}, title), ...keptCharts(hub.nodes, list, each));
+    set(kept, parts);
   }
 
   function drawHistory() {

@@ -180,8 +180,8 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
     return true;
 }
 
-/* Of loss it matters how bad it is, also beside what is usual, and whether it is known at all: its figure is never the same,
- * and goes along when a session is renewed. */
+/* Of loss it matters how bad it is, also beside what is usual, and whether it is known at all: its
+ * figure is never the same, and goes along when a session is renewed. */
 static bool is_same(const void *x, const void *y)
 {
     const struct reported_edge *a = x;

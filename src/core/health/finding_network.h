@@ -84,8 +84,8 @@
         "Lose 0.2 % of the packets of one direction for some minutes while TCP uses it, and then " \
         "0.9 %.") \
     X(WAY_SLOW, "WEFT-RATE-003", WAY, WARNING, "carries much less than in the last hour", \
-        "What a job sends from the first node to the second goes at a third, or less, of what was " \
-        "usual in the last hour while there was something to send, and the job waits for it.", \
+        "What a job sends from the first node to the second goes at a third of what was usual in " \
+        "the last hour while there was something to send, or less, and the job waits for it.", \
         "weft paths on the first node says how the packets go; look at what else fills the line.", \
         "Limit what one node of a running job sends to 200 KB/s.") \
     /* A hub */ \

@@ -380,8 +380,8 @@ static void on_reported(
 {
     struct hub_link *hl = ctx;
     enum edge_report_result became = EDGE_REPORT_LOST;
-    bool is_unknown = result == CLIENT_E_REFUSED &&
-                      (answer->status == 403 || answer->status == STATUS_UNPROVEN);
+    bool is_unknown =
+        result == CLIENT_E_REFUSED && (answer->status == 403 || answer->status == STATUS_UNPROVEN);
 
     hl->report = NULL;
     if (answer->date_s != 0) {

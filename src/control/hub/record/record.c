@@ -389,8 +389,8 @@ void report_record_deinit(struct report_record *r)
     edge_parts_deinit(&r->probed);
 }
 
-/* @text, that of an object with fields, with one more, whose @value is JSON as text already; NULL: it
- * has none. @text is taken; NULL: there is none. NULL: no memory. */
+/* @text, that of an object with fields, with one more, whose @value is JSON as text already; NULL:
+ * it has none. @text is taken; NULL: there is none. NULL: no memory. */
 static char *with_text(char *text, const char *name, const char *value)
 {
     char *more = NULL;
@@ -449,8 +449,7 @@ char *record_report_encode(const struct report_record *r)
 bool record_report_is_by(const char *text, uint64_t run, int64_t *ret_last_seen_at)
 {
     char start[64];
-    size_t len =
-        (size_t)snprintf(start, sizeof(start), "{\"by\":%" PRIu64 ",\"lastSeen\":", run);
+    size_t len = (size_t)snprintf(start, sizeof(start), "{\"by\":%" PRIu64 ",\"lastSeen\":", run);
     const char *number = text + len;
     long long last_seen_at;
     char *end;

@@ -371,11 +371,11 @@ static void test_join_tokens(void **state)
 
 #define REPORT                                                                                     \
     "{\"by\":9,\"lastSeen\":1000,\"reported\":true,"                                               \
-    "\"applied\":{\"revision\":8,\"error\":\"no tun\"},\"edges\":{\"b\":{\"path\":"             \
-    "\"relay\"}},\"probes\":{\"b\":{\"tunnel\":\"silent\",\"underlay\":\"unknown\"}},"            \
-    "\"node\":{\"engine\":\"kernel\",\"version\":\"1.2\",\"hostname\":\"box\","                 \
-    "\"routes\":[\"10.1.0.0/16\"],\"candidates\":[{\"type\":\"host\",\"endpoint\":"              \
-    "\"192.0.2.1:1\"}],\"paths\":{\"natted\":true},\"aead\":{\"aes256gcm\":700},"                \
+    "\"applied\":{\"revision\":8,\"error\":\"no tun\"},\"edges\":{\"b\":{\"path\":"                \
+    "\"relay\"}},\"probes\":{\"b\":{\"tunnel\":\"silent\",\"underlay\":\"unknown\"}},"             \
+    "\"node\":{\"engine\":\"kernel\",\"version\":\"1.2\",\"hostname\":\"box\","                    \
+    "\"routes\":[\"10.1.0.0/16\"],\"candidates\":[{\"type\":\"host\",\"endpoint\":"                \
+    "\"192.0.2.1:1\"}],\"paths\":{\"natted\":true},\"aead\":{\"aes256gcm\":700},"                  \
     "\"fabric\":{\"kind\":\"efa\"}}}"
 
 /* All that a report may say comes back as it was. */

@@ -14,13 +14,16 @@
 #include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "mesh/object/object.h"
+#include "top/top_model.h"
 
 static struct {
     struct admin_target target;
     const char *network;
     const char *kind;
     const char *name;
+    const char *other;
     const char *file;
+    bool history;
     bool json;
 } arg;
 
@@ -82,6 +85,11 @@ static const struct option get_options[] = {
         .is_required = true},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
         "of one object; without it: all of the kind"},
+    {"OTHER", NULL, option_name, &arg.other, NULL, "with --history: the pair's other node"},
+    {"--history", NULL, option_flag, &arg.history, NULL,
+        "of the pair of two nodes, \"edges A B\": how it has been, by hour for a week and by "
+        "minute "
+        "for an hour"},
     {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print these lists as JSON, too"},
     ADMIN_OPTIONS(arg.target),
@@ -139,6 +147,11 @@ static void add_end(struct table *t, const json_t *row, size_t i, const char *pa
         table_add(t, "%s, never", admin_field(said, NULL, "path"));
 }
 
+static void add_percent(struct table *t, double percent)
+{
+    table_add(t, percent > 0 && percent < 0.1 ? "%.3f %%" : "%.1f %%", percent);
+}
+
 /* What is lost of what the other end of @i sends, by the counters of its agent. */
 static void add_loss(struct table *t, const json_t *row, size_t i)
 {
@@ -150,8 +163,7 @@ static void add_loss(struct table *t, const json_t *row, size_t i)
     if (packets < 1 || lost > packets || json_is_true(json_object_get(said, "stale")))
         table_add(t, "-");
     else
-        table_add(
-            t, lost > 0 && lost * 1000 < packets ? "%.3f %%" : "%.1f %%", lost * 100 / packets);
+        add_percent(t, lost * 100 / packets);
 }
 
 /* "20.5 ms, usually 19.8", as the first of both ends has measured it that says it. */
@@ -221,6 +233,72 @@ static void print_edges(const json_t *answer)
     print_table(&t);
     if (left_out > 0)
         (void)printf("and %lld more, which have no room here\n", (long long)left_out);
+}
+
+static void add_ms(struct table *t, const json_t *ms)
+{
+    if (json_is_number(ms))
+        table_add(t, "%.*f ms", json_number_value(ms) < 10 ? 2 : 1, json_number_value(ms));
+    else
+        table_add(t, "-");
+}
+
+/* A row for each point, of which each stands for that time. */
+static void add_points(struct table *t, const json_t *points, const char *span)
+{
+    const json_t *point;
+    size_t i;
+
+    json_array_foreach(points, i, point) {
+        const json_t *loss = json_object_get(point, "lossPercent");
+        const json_t *rates = json_object_get(point, "bytesPerSecond");
+        char at[ADMIN_TIME_MAX];
+        char rate[TOP_CELL_MAX];
+
+        table_add(t, "%s", admin_time(point, "at", at));
+        table_add(t, "%s", span);
+        add_ms(t, json_object_get(point, "rttMs"));
+        add_ms(t, json_object_get(point, "jitterMs"));
+        for (size_t way = 0; way < 2; way++) {
+            const json_t *percent = json_array_get(loss, way);
+
+            if (json_is_number(percent))
+                add_percent(t, json_number_value(percent));
+            else
+                table_add(t, "-");
+        }
+        for (size_t way = 0; way < 2; way++)
+            table_add(t, "%s",
+                rates ? top_format_rate(json_number_value(json_array_get(rates, way)), rate) : "-");
+        table_add(t, "%s", admin_field(point, NULL, "state"));
+    }
+}
+
+/* The oldest first, so that what is now stands at the end. */
+static void print_history(const json_t *answer)
+{
+    const json_t *nodes = json_object_get(answer, "nodes");
+    const char *a = admin_text(json_array_get(nodes, 0));
+    const char *b = admin_text(json_array_get(nodes, 1));
+    struct table t = {.n_columns = 9};
+
+    if (json_array_size(json_object_get(answer, "hours")) == 0 &&
+        json_array_size(json_object_get(answer, "minutes")) == 0) {
+        (void)printf("nothing was measured of %s and %s yet\n", a, b);
+        return;
+    }
+    table_add(&t, "TIME");
+    table_add(&t, "FOR");
+    table_add(&t, "RTT");
+    table_add(&t, "JITTER");
+    table_add(&t, "LOSS %s>%s", a, b);
+    table_add(&t, "LOSS %s>%s", b, a);
+    table_add(&t, "GOODPUT %s>%s", a, b);
+    table_add(&t, "GOODPUT %s>%s", b, a);
+    table_add(&t, "PATH");
+    add_points(&t, json_object_get(answer, "hours"), "1 h");
+    add_points(&t, json_object_get(answer, "minutes"), "1 min");
+    print_table(&t);
 }
 
 /* A line each, and what to do on a line below it. */
@@ -322,6 +400,27 @@ static void print_nat(const json_t *answer)
             (long long)json_integer_value(keepalive));
 }
 
+/* How a pair has been. */
+static int show_history(void)
+{
+    char name[OBJECT_NAME_MAX + 1];
+    char path[384];
+
+    if (strcmp(arg.kind, EDGES) != 0 || !arg.name || !arg.other)
+        return cmd_refuse(get_usage.command,
+            "--history is of a pair of two nodes: weft get " EDGES " A B --history");
+    if (strstr(arg.name, "--"))
+        return cmd_refuse(get_usage.command,
+            "\"%s\" is a pair, and --history takes its two nodes: weft get " EDGES " A B --history",
+            arg.name);
+    if (strcmp(arg.name, arg.other) == 0)
+        return cmd_refuse(
+            get_usage.command, "a pair is of two nodes, and \"%s\" is named twice", arg.name);
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/" EDGES "/%s/history", arg.network,
+        edge_name(arg.name, arg.other, name));
+    return admin_show(&arg.target, get_usage.command, "GET", path, NULL, arg.json, print_history);
+}
+
 int cmd_get(int argc, char **argv)
 {
     void (*print)(const json_t *answer);
@@ -330,6 +429,11 @@ int cmd_get(int argc, char **argv)
 
     if (options_parse(&get_usage, argc, argv, &status))
         return status;
+    if (arg.history)
+        return show_history();
+    if (arg.other)
+        return cmd_refuse(get_usage.command,
+            "\"%s\" is one argument too many: a second node goes with --history", arg.other);
     print = strcmp(arg.kind, EDGES) == 0      ? print_edges
             : strcmp(arg.kind, EVENTS) == 0   ? print_events
             : strcmp(arg.kind, FINDINGS) == 0 ? print_findings

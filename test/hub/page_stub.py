@@ -217,7 +217,7 @@ class Stub:
             begin = now - now % 3600
             self.answer(to, {"name": name, "nodes": name.split("--"), "minutes": [
                 {"at": now - now % 60 - 60 * i, "state": "direct", "rttMs": 12.5 + i % 3,
-                 "lossPercent": [0.02, None], "bytesPerSecond": [0, 4096000]}
+                 "jitterMs": 0.75, "lossPercent": [0.02, None], "bytesPerSecond": [0, 4096000]}
                 for i in range(30, 0, -1)], "hours": [
                 {"at": begin - 7200, "state": "relay", "rttMs": 40.0},
                 {"at": begin - 3600, "state": "agent-silent"}]})

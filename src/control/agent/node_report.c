@@ -50,6 +50,7 @@ struct reported_edge {
     nsec_t handshake; /* monotonic; 0: none */
     struct loss_rate loss;
     enum loss_level level;
+    bool is_worse; /* much more is lost than usual */
     struct rtt_spread spread;
     struct endpoint endpoint;
     struct x25519_public key;
@@ -174,13 +175,14 @@ static bool see_edge(struct reported_edge *ret, const struct node_report_facts *
     t.has_why = path->why[0] != '\0';
     t.loss = observation_loss(ob, facts->now);
     t.level = ob && ob->loss ? ob->loss->level : LOSS_LEVEL_NONE;
+    t.is_worse = ob && ob->loss && ob->loss->is_worse;
     t.spread = path->spread;
     *ret = t;
     return true;
 }
 
-/* Of loss it matters how bad it is, and whether it is known at all: its figure is never the same,
- * and goes along when a session is renewed. */
+/* Of loss it matters how bad it is, also beside what is usual, and whether it is known at all: its
+ * figure is never the same, and goes along when a session is renewed. */
 static bool is_same(const void *x, const void *y)
 {
     const struct reported_edge *a = x;
@@ -189,7 +191,7 @@ static bool is_same(const void *x, const void *y)
     return a->kind == b->kind && a->is_alarm == b->is_alarm &&
            a->is_relay_better == b->is_relay_better && a->is_refused == b->is_refused &&
            a->lacks_rate == b->lacks_rate && a->has_why == b->has_why &&
-           a->handshake == b->handshake && a->level == b->level &&
+           a->handshake == b->handshake && a->level == b->level && a->is_worse == b->is_worse &&
            loss_rate_is_known(&a->loss) == loss_rate_is_known(&b->loss) &&
            !rtt_spread_differs(&a->spread, &b->spread) &&
            endpoint_equal(&a->endpoint, &b->endpoint) && x25519_public_equal(&a->key, &b->key);

@@ -357,9 +357,10 @@ static void test_names_by_dns(void **state)
     assert_true(json_is_object(json_object_get(json_object_get(status, "self"), "dns")));
     json_decref(status);
     wait_for_log("by DNS");
-    assert_string_equal(logged(),
-        BEGUN "info: weft: the nodes' names are not answered by DNS, trying again: UDP address "
-              "[fd5a:1::2]:53 cannot be used: Cannot assign requested address\n");
+    /* By then it may have said as well that the hub does not answer. */
+    assert_non_null(strstr(logged(),
+        "\ninfo: weft: the nodes' names are not answered by DNS, trying again: UDP address "
+        "[fd5a:1::2]:53 cannot be used: Cannot assign requested address\n"));
     assert_int_equal(kill(w.agent, SIGTERM), 0);
     wait_for_end(ENDED + AGENT_END_STOPPED);
 }

@@ -345,10 +345,19 @@ static void test_loss(void **state)
     w->seen[0].handshake_at = 121 * SEC;
     (void)snprintf(text, sizeof(text),
         "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"lossIn\":{\"lost\":305,"
-        "\"packets\":59975,\"seconds\":51,\"periods\":6},\"publicKey\":\"%s\"}}",
+        "\"packets\":59975,\"seconds\":51,\"periods\":6,\"usualPpm\":100,\"isWorse\":true},"
+        "\"publicKey\":\"%s\"}}",
         key);
     edges_are(&nr, w, text);
     assert_int_equal(track.level, LOSS_LEVEL_SOME);
+    /* That it is worse than usual no more is told. */
+    track.is_worse = false;
+    (void)snprintf(text, sizeof(text),
+        "{\"n3\":{\"path\":\"direct\",\"handshakeAgeSeconds\":10,\"lossIn\":{\"lost\":305,"
+        "\"packets\":59975,\"seconds\":51,\"periods\":6,\"usualPpm\":100},"
+        "\"publicKey\":\"%s\"}}",
+        key);
+    edges_are(&nr, w, text);
     node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);
 }

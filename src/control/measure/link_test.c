@@ -21,7 +21,7 @@
 #include "os/file.h"
 
 #define WARM_PERIOD   (200 * NSEC_PER_MSEC)
-#define WARM_TRIES    4
+#define WARM_TRIES    15                 /* so that a busy machine has 3 s to answer one of them */
 #define TUNNEL_TIME   (7 * NSEC_PER_SEC) /* WireGuard repeats a lost handshake after 5 s */
 #define TUNNEL_PERIOD (500 * NSEC_PER_MSEC)
 #define PING_GAP      (4 * NSEC_PER_MSEC)

@@ -101,6 +101,18 @@
         "who is in the network.", \
         "If it is meant to be one: weft trust NAME. Else look into the hubs.", \
         "Start another hub on the network's store.") \
+    X(WAY_LOSS_WORSE, "WEFT-LOSS-003", WAY, WARNING, "much more is lost than in the last hour", \
+        "Three times as much of what the first node sends is lost as was usual in the last hour, " \
+        "when WEFT-LOSS-001 or WEFT-LOSS-002 was found already, which do not tell it.", \
+        "See since when, by weft get edges A B --history, and what has changed on that line: a " \
+        "queue may be full of others' packets.", \
+        "Lose 0.2 % of the packets of one direction for some minutes while TCP uses it, and then " \
+        "0.9 %.") \
+    X(WAY_SLOW, "WEFT-RATE-003", WAY, WARNING, "carries much less than in the last hour", \
+        "What a job sends from the first node to the second goes at a third of what was usual in " \
+        "the last hour while there was something to send, or less, and the job waits for it.", \
+        "weft paths on the first node says how the packets go; look at what else fills the line.", \
+        "Limit what one node of a running job sends to 200 KB/s.") \
     /* A hub */ \
     X(HUB_RULES_UNENFORCED, "WEFT-RULE-002", HUB, CRITICAL, "rules are not enforced on the hub", \
         "The network has rules, and neither the packet filter of the hub's machine nor the hub " \

@@ -95,8 +95,7 @@ static bool is_said(const struct look *l, enum finding_code code, const struct h
     return false;
 }
 
-/* "0.20 MB/s", "11 MB/s". Returns @buf. */
-static const char *format_rate(uint64_t rate, char buf[static 32])
+const char *job_causes_format_rate(uint64_t rate, char buf[static 32])
 {
     double mb = (double)rate / 1e6;
 
@@ -318,6 +317,7 @@ static void find_nccl(struct look *l)
 struct slow {
     const struct health_node *from;
     const struct health_node *to;
+    struct line *line;
     uint64_t rate;     /* bytes/s, while it is busy */
     uint64_t usual;    /* likewise, before */
     uint32_t busy;     /* share of the time */
@@ -391,7 +391,8 @@ static unsigned collect_slow(struct look *l, struct slow ret[static SLOW_MAX])
             line->is_slow = n < SLOW_MAX && job_known_is_there(line->to) &&
                             from->heard_at - line->to->heard_at <= patience(line->to, APART, 3) &&
                             is_slow(from, line, &w, &ret[n]) && !lies_unread(from, line->to);
-            n += line->is_slow;
+            if (line->is_slow)
+                ret[n++].line = line;
         }
     }
     qsort(ret, n, sizeof(*ret), compare_lost);
@@ -420,6 +421,21 @@ static unsigned count_like(const struct slow *all, unsigned n, const struct slow
     return like;
 }
 
+/* Does a process there want a core, and not get it? Then its line may be held up by that. */
+static bool wants_core(const struct health_node *node)
+{
+    struct window w = last_of(node, LAST);
+
+    return w.running >= JOB_SAMPLE_WHOLE / 10 * 3 && w.running > w.cpu / 2 * 3;
+}
+
+static void note_named(const struct slow *s)
+{
+    s->line->is_named = !wants_core(s->from) && !wants_core(s->to);
+    s->line->rate = s->rate;
+    s->line->repeated = s->repeated;
+}
+
 /* Names the worst line, with those that begin, or else end, at the same node; and takes away what
  * these explain. */
 static void name_slow(struct look *l, struct slow *all, unsigned n, struct slow *worst)
@@ -434,15 +450,17 @@ static void name_slow(struct look *l, struct slow *all, unsigned n, struct slow 
     unsigned n_names = 0;
 
     for (unsigned i = 0; i < n; i++)
-        if (!all[i].is_said && (is_out ? all[i].from == worst->from : all[i].to == worst->to))
+        if (!all[i].is_said && (is_out ? all[i].from == worst->from : all[i].to == worst->to)) {
             add_name(&names, &n_names, is_out ? all[i].to->name : all[i].from->name);
+            note_named(&all[i]);
+        }
     if (worst->repeated >= JOB_SAMPLE_WHOLE / 100)
         (void)snprintf(repeated, sizeof(repeated), "; %.1f %% of its segments are sent again",
             worst->repeated / 10.0);
     say(v, "%s > %s: %s while it sends, was %s; it is busy %u %% of the time%s",
         is_out ? worst->from->name : str_text(&names), is_out ? str_text(&names) : worst->to->name,
-        format_rate(worst->rate, rate), format_rate(worst->usual, usual), worst->busy / 10,
-        repeated);
+        job_causes_format_rate(worst->rate, rate), job_causes_format_rate(worst->usual, usual),
+        worst->busy / 10, repeated);
     if (v)
         (void)snprintf(v->fix, sizeof(v->fix),
             "On %s: weft paths %s says how these packets go; look at what else fills the line of "
@@ -572,8 +590,8 @@ static void find_straggler(struct look *l)
         : w.waiting * 2 >= share    ? "waits for a disk, or another device,"
         : w.running > w.cpu / 2 * 3 ? "wants a core, and does not get it, for"
                                     : "computes",
-        (is_kernel ? w.kernel : share) / 10, format_rate(l->rate, rate),
-        format_rate(l->usual, usual));
+        (is_kernel ? w.kernel : share) / 10, job_causes_format_rate(l->rate, rate),
+        job_causes_format_rate(l->usual, usual));
 }
 
 static nsec_t longest_pause(const struct look *l)
@@ -812,6 +830,28 @@ static void find_stuck(struct look *l)
         (long long)((longest + NSEC_PER_SEC - 1) / NSEC_PER_SEC));
 }
 
+/* ---- lines that were named ------------------------------------------------------------------ */
+
+static void begin_naming(struct job_health *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        for (size_t k = 0; k < h->nodes[i]->n_lines; k++)
+            h->nodes[i]->lines[k].is_named = false;
+}
+
+static void end_naming(struct job_health *h, nsec_t now)
+{
+    for (size_t i = 0; i < h->n; i++)
+        for (size_t k = 0; k < h->nodes[i]->n_lines; k++) {
+            struct line *line = &h->nodes[i]->lines[k];
+
+            if (!line->is_named)
+                line->named_since = 0;
+            else if (line->named_since == 0)
+                line->named_since = now;
+        }
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 bool job_causes_find(struct look *l)
@@ -821,15 +861,18 @@ bool job_causes_find(struct look *l)
     static void (*const finds[])(struct look *) = {find_stopped, find_nccl, find_slow_lines,
         find_unread, find_straggler, find_flight, find_missed, find_stuck};
     const size_t n_finds = sizeof(finds) / sizeof(*finds);
+    bool is_heard;
 
     survey(l);
     /* Where nobody is heard it is the hub that does not hear. */
-    if (l->n_there == 0 || l->n_gone == l->n_there)
-        return true;
-    find_gone(l);
-    if (l->n == 0 && l->is_late)
+    is_heard = l->n_there > 0 && l->n_gone < l->n_there;
+    if (is_heard)
+        find_gone(l);
+    if (is_heard && l->n == 0 && l->is_late)
         return false;
-    for (size_t i = 0; l->n == 0 && i < (l->n_there > 1 ? n_finds : 2); i++)
+    begin_naming(l->h);
+    for (size_t i = 0; is_heard && l->n == 0 && i < (l->n_there > 1 ? n_finds : 2); i++)
         finds[i](l);
+    end_naming(l->h, l->now);
     return true;
 }

@@ -42,6 +42,9 @@ struct look {
     unsigned n;
 };
 
+/** job_causes_format_rate() - bytes/s as "0.20 MB/s", "11 MB/s". Returns @buf. */
+const char *job_causes_format_rate(uint64_t rate, char buf[static 32]);
+
 /** job_causes_find() - into the verdicts of @l, of which the job and the time are set. False:
  * nothing can be concluded now. */
 bool job_causes_find(struct look *l);

@@ -250,6 +250,9 @@ void job_health_look(struct job_health *h, const struct job_health_out *out, nse
 void job_health_clear(struct job_health *h, const struct job_health_out *out)
 {
     publish_all(&(struct look){.h = h}, out, true);
+    for (size_t i = 0; i < h->n; i++)
+        for (size_t k = 0; k < h->nodes[i]->n_lines; k++)
+            h->nodes[i]->lines[k].named_since = 0;
 }
 
 bool job_health_step(const struct job_health *h, uint64_t *ret_step, double *ret_rate)
@@ -313,6 +316,22 @@ void job_health_each_rate(const struct job_health *h, nsec_t now, job_rate_fn fn
                 fn(arg, node->name, line->to->name, rate);
         }
     }
+}
+
+void job_health_each_slow(const struct job_health *h, nsec_t now, job_slow_fn fn, void *arg)
+{
+    for (size_t i = 0; h && i < h->n; i++)
+        for (size_t k = 0; k < h->nodes[i]->n_lines; k++) {
+            const struct line *line = &h->nodes[i]->lines[k];
+
+            if (line->named_since != 0)
+                fn(arg, &(struct job_slow_line){.from = h->nodes[i]->name,
+                            .to = line->to->name,
+                            .for_s = (now - line->named_since) / NSEC_PER_SEC,
+                            .rate = line->rate,
+                            .usual = rate_memory_median(&line->usual),
+                            .repeated = line->repeated});
+        }
 }
 
 json_t *job_health_encode(

@@ -108,6 +108,26 @@ typedef void (*job_rate_fn)(void *arg, const char *from, const char *to, uint64_
 /** job_health_each_rate() - by the last sample of each node that is heard; @h may be NULL. */
 void job_health_each_rate(const struct job_health *h, nsec_t now, job_rate_fn fn, void *arg);
 
+/** A line that holds up a job. Borrowed. */
+struct job_slow_line {
+    const char *from;
+    const char *to;
+    int64_t for_s;     /* it does so for so long, s */
+    uint64_t rate;     /* bytes/s while there is something to send ... */
+    uint64_t usual;    /* ... and likewise the median of the last hour or so */
+    uint32_t repeated; /* share of the segments that are sent again, in thousandths */
+};
+
+typedef void (*job_slow_fn)(void *arg, const struct job_slow_line *line);
+
+/**
+ * job_health_each_slow() - the lines that RANK_LINE_SLOW names; @h may be NULL
+ *
+ * Not those at an end of which a process of the job wants a core and does not get it: there it may
+ * be the machine that is slow.
+ */
+void job_health_each_slow(const struct job_health *h, nsec_t now, job_slow_fn fn, void *arg);
+
 /** job_health_encode() - what is found of the job now, as finding_encode() gives it; an array, a
  * new reference. NULL: no memory. @h may be NULL. */
 json_t *job_health_encode(

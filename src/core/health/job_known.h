@@ -27,6 +27,10 @@ struct line {
     struct job_flow last[JOB_KNOWN_KEPT]; /* as the node's periods */
     struct rate_memory usual;             /* bytes/s while it is busy */
     bool is_slow;                         /* it was, at the last look */
+    bool is_named;      /* and it is one of those that hold up the job, at this look */
+    nsec_t named_since; /* the first look of those at which it was, one after the other; 0: none */
+    uint64_t rate;      /* bytes/s while it is busy, at the last of them ... */
+    uint32_t repeated;  /* ... and share of its segments that are sent again */
 };
 
 /** The time of a sample. */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "health/finding.h"
 #include "health/way_loss.h"
@@ -89,11 +90,106 @@ static void test_what_it_says(void **state)
     findings_deinit(&f);
 }
 
+/* All that is found of a>b at a look, as "001 003 ". */
+static const char *look_all(struct findings *f, const struct loss_rate *r)
+{
+    static char codes[80];
+
+    findings_look(f, "a>b");
+    way_loss_find(f, "a", "b", r, false, 100);
+    findings_done(f, "a>b", NULL, NULL);
+    codes[0] = '\0';
+    for (size_t i = 0; i < f->n; i++) {
+        size_t len = strlen(codes);
+
+        /* What tells them apart. */
+        (void)snprintf(codes + len, sizeof(codes) - len, "%s ",
+            finding_kinds[f->items[i]->code].code + strlen("WEFT-LOSS-"));
+    }
+    return codes;
+}
+
+/* That it is worse is found beside the limits where these do not tell it. */
+static void test_worse_than_usual(void **state)
+{
+    static const struct {
+        struct loss_rate rate;
+        const char *codes;
+    } looks[] = {
+        {{.packets = 60000,
+             .lost = 360,
+             .seconds = 58,
+             .periods = 6,
+             .has_usual = true,
+             .is_worse = true},
+            "001 "},
+        {{.packets = 60000,
+             .lost = 120,
+             .seconds = 58,
+             .periods = 6,
+             .has_usual = true,
+             .usual_ppm = 2000},
+            "001 "},
+        {{.packets = 60000,
+             .lost = 360,
+             .seconds = 58,
+             .periods = 6,
+             .has_usual = true,
+             .usual_ppm = 2000,
+             .is_worse = true},
+            "001 003 "},
+        {{.packets = 60000,
+             .lost = 120,
+             .seconds = 58,
+             .periods = 6,
+             .has_usual = true,
+             .usual_ppm = 2000},
+            "001 "},
+        /* The second limit tells it. */
+        {{.packets = 60000,
+             .lost = 3600,
+             .seconds = 58,
+             .periods = 6,
+             .has_usual = true,
+             .usual_ppm = 2000,
+             .is_worse = true},
+            "002 "},
+        {{.packets = 60000,
+             .lost = 3600,
+             .seconds = 58,
+             .periods = 6,
+             .has_usual = true,
+             .usual_ppm = 15000,
+             .is_worse = true},
+            "002 003 "},
+        {{.packets = 60000, .lost = 3600, .seconds = 58, .periods = 6}, "002 "},
+        {{.packets = 60000, .lost = 0, .seconds = 58, .has_usual = true, .usual_ppm = 15000}, ""},
+    };
+    struct findings f = {.n = 0};
+    const struct finding *found;
+
+    for (size_t i = 0; i < sizeof(looks) / sizeof(*looks); i++) {
+        const char *codes = look_all(&f, &looks[i].rate);
+
+        if (strcmp(codes, looks[i].codes) != 0)
+            fail_msg("look %zu finds %s", i, codes);
+    }
+    (void)look_all(&f, &looks[2].rate);
+    found = findings_find(&f, FINDING_WAY_LOSS_WORSE, "a>b");
+    assert_string_equal(found->text, "0.60 % of what a sends to b does not arrive, and in the last "
+                                     "hour it was 0.20 %: 360 of 60000 datagrams in 58 s, by "
+                                     "WireGuard's counters at b");
+    found = findings_find(&f, FINDING_WAY_LOSS, "a>b");
+    assert_non_null(strstr(found->text, " at b; in the last hour it was 0.20 %"));
+    findings_deinit(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_which_is_found),
         cmocka_unit_test(test_what_it_says),
+        cmocka_unit_test(test_worse_than_usual),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,8 @@ struct loss_rate;
 
 /**
  * way_loss_find() - find WAY_LOSS or WAY_LOSS_CRITICAL, if too much of what @from sends to @to does
- * not arrive
+ * not arrive; and WAY_LOSS_WORSE, if it is much more than was usual in the last hour, when that was
+ * as bad by the limits of these two, so that they do not tell it
  * @f:		between findings_look() and findings_done() of the subject "FROM>TO"; what was found
  *		before says how bad it was, so that nothing begins and ends about a limit
  * @r:		what @to has counted; NULL, or a rate of which nothing is known: nothing is found

@@ -16,6 +16,12 @@
  * 100,000. Loss that belongs to one event, such as a change of paths, is no rate: it has to be in
  * three periods.
  *
+ * What is usual is what was lost in the last hour, but for its last minute. Much more is lost where
+ * a rate is three times as great, by so many datagrams that chance does not explain it, and most
+ * periods are that bad: a burst now and then is how the line is. It lasts until the rate is half as
+ * much again as usual. Meanwhile nothing is added to what is usual; after an hour it is the new
+ * one.
+ *
  * Pure: counts and times in, rates out.
  */
 #pragma once
@@ -52,10 +58,13 @@ extern const uint32_t loss_limits_ppm[LOSS_LEVEL_N];
 
 /** What was lost of what one end sent, in some time. All zero: nothing is known. */
 struct loss_rate {
-    uint64_t packets; /* datagrams that it has sent, by its counters */
-    uint64_t lost;    /* of them, those that did not arrive; not what this machine dropped */
-    uint32_t seconds; /* in which that was */
-    uint32_t periods; /* of LOSS_PERIOD each: in how many something was lost */
+    uint64_t packets;   /* datagrams that it has sent, by its counters */
+    uint64_t lost;      /* of them, those that did not arrive; not what this machine dropped */
+    uint32_t seconds;   /* in which that was */
+    uint32_t periods;   /* of LOSS_PERIOD each: in how many something was lost */
+    uint32_t usual_ppm; /* the share in the last hour, before that time; parts of a million */
+    bool has_usual;     /* it is known */
+    bool is_worse;      /* much more is lost than that */
 };
 
 /** loss_rate_is_known() - has it seen LOSS_PACKETS_MIN? */
@@ -70,6 +79,25 @@ uint32_t loss_rate_ppm(const struct loss_rate *r);
  *		so that one about a limit does not begin and end all the time
  */
 enum loss_level loss_level(const struct loss_rate *r, enum loss_level before);
+
+/** Parts of the last hour, each of ten minutes; the present one is not full. */
+#define LOSS_USUAL_PARTS 7
+#define LOSS_USUAL_PART  (600 * NSEC_PER_SEC)
+
+/** What was lost in one of them. */
+struct loss_usual_part {
+    nsec_t since; /* monotonic */
+    uint64_t packets;
+    uint64_t lost; /* not what this machine dropped */
+};
+
+/** What is usual. All zero: nothing is known. */
+struct loss_usual {
+    struct loss_usual_part parts[LOSS_USUAL_PARTS]; /* a ring */
+    unsigned at;                                    /* the present one */
+    nsec_t until;       /* of what was lost before, all that counts is in it */
+    nsec_t worse_since; /* much more is lost; 0: it is not */
+};
 
 /** Counts of one period. */
 struct loss_period {
@@ -87,14 +115,17 @@ struct loss_track {
     nsec_t over_at;                           /* what was lost before that is over */
     bool is_known;                            /* it has seen enough to tell a rate */
     enum loss_level level;
+    bool is_worse; /* much more is lost than usual */
+    struct loss_usual usual;
 };
 
 /**
  * loss_track_add() - so much has come, or has not, since the last call
  * @here:	datagrams of this peer that this machine may have dropped itself
  *
- * The first call only begins the time; its counts are left aside. Brings @t->is_known and @t->level
- * up to date.
+ * The first call only begins the time; its counts are left aside. Brings @t->is_known, @t->level
+ * and
+ * @t->is_worse up to date.
  */
 void loss_track_add(
     struct loss_track *t, uint64_t received, uint64_t lost, uint64_t here, nsec_t now);

@@ -242,6 +242,163 @@ static void test_random_losses(void **state)
     }
 }
 
+/* ---- beside what is usual -------------------------------------------------------------------- */
+
+static void test_what_is_usual(void **state)
+{
+    struct world w = {.now = 0};
+    struct loss_rate r;
+
+    /* It is of all but the last minute, and of half a minute at least. */
+    pass(&w, 85, 998, 2, 0);
+    r = rate_of(&w);
+    assert_false(r.has_usual);
+    pass(&w, 20, 998, 2, 0);
+    r = rate_of(&w);
+    assert_true(r.has_usual);
+    assert_int_equal(r.usual_ppm, 2000);
+    assert_false(w.t.is_worse);
+    /* Of few datagrams it is not known for longer. */
+    w = (struct world){.now = 0};
+    pass(&w, 240, 100, 0, 0);
+    r = rate_of(&w);
+    assert_false(r.has_usual);
+    pass(&w, 40, 100, 0, 0);
+    r = rate_of(&w);
+    assert_true(r.has_usual);
+    assert_int_equal(r.usual_ppm, 0);
+    /* And what this machine dropped itself is none. */
+    w = (struct world){.now = 0};
+    pass(&w, 200, 990, 10, 10);
+    r = rate_of(&w);
+    assert_true(r.has_usual);
+    assert_int_equal(r.usual_ppm, 0);
+    assert_false(w.t.is_worse);
+}
+
+/* What was more than an hour ago is not in it. */
+static void test_usual_is_of_an_hour(void **state)
+{
+    struct world w = {.now = 0};
+    struct loss_rate r;
+
+    pass(&w, 600, 900, 100, 0);
+    pass(&w, 3000, 1000, 0, 0);
+    r = rate_of(&w);
+    assert_in_range(r.usual_ppm, 16000, 18000);
+    pass(&w, 1400, 1000, 0, 0);
+    r = rate_of(&w);
+    assert_true(r.has_usual);
+    assert_int_equal(r.usual_ppm, 0);
+    /* Nor what was before a silence. */
+    loss_track_add(&w.t, 0, 0, 0, w.now += 7200 * SEC);
+    pass(&w, 20, 1000, 0, 0);
+    r = rate_of(&w);
+    assert_false(r.has_usual);
+}
+
+static void test_much_worse_than_usual(void **state)
+{
+    struct world w = {.now = 0};
+    struct loss_rate r;
+
+    pass(&w, 300, 998, 2, 0);
+    pass(&w, 20, 990, 10, 0);
+    assert_false(w.t.is_worse);
+    /* Half of a minute is three times as bad. */
+    pass(&w, 25, 990, 10, 0);
+    assert_true(w.t.is_worse);
+    r = rate_of(&w);
+    assert_int_equal(r.usual_ppm, 2000);
+    /* As long as it lasts nothing of it is usual. */
+    pass(&w, 600, 990, 10, 0);
+    assert_true(w.t.is_worse);
+    r = rate_of(&w);
+    assert_in_range(r.usual_ppm, 2000, 2300);
+    /* It is over at half as much again. */
+    pass(&w, 60, 996, 4, 0);
+    assert_true(w.t.is_worse);
+    pass(&w, 60, 997, 3, 0);
+    assert_false(w.t.is_worse);
+    /* After an hour it is what is usual. */
+    pass(&w, 600, 998, 2, 0);
+    pass(&w, 60, 980, 20, 0);
+    assert_true(w.t.is_worse);
+    pass(&w, 3500, 980, 20, 0);
+    assert_true(w.t.is_worse);
+    pass(&w, 100, 980, 20, 0);
+    assert_false(w.t.is_worse);
+    pass(&w, 300, 980, 20, 0);
+    assert_false(w.t.is_worse);
+    r = rate_of(&w);
+    assert_int_equal(r.usual_ppm, 20000);
+}
+
+/* A burst is none, nor a line that loses little, nor one of which too little is known. */
+static void test_no_worse_than_usual(void **state)
+{
+    struct world w = {.now = 0};
+
+    for (unsigned i = 0; i < 60; i++) {
+        pass(&w, 59, 998, 2, 0);
+        pass(&w, 1, 500, 500, 0);
+        assert_false(w.t.is_worse);
+    }
+    w = (struct world){.now = 0};
+    pass(&w, 300, 1000, 0, 0);
+    for (unsigned i = 0; i < 120; i++) {
+        pass(&w, 1, 999, 1, 0);
+        pass(&w, 1, 1000, 0, 0);
+        assert_false(w.t.is_worse);
+    }
+    w = (struct world){.now = 0};
+    pass(&w, 300, 400, 0, 0);
+    for (unsigned i = 0; i < 20; i++) {
+        pass(&w, 1, 100, 1, 0);
+        assert_false(w.t.is_worse);
+    }
+    w = (struct world){.now = 0};
+    pass(&w, 20, 999, 1, 0);
+    pass(&w, 60, 900, 100, 0);
+    assert_false(w.t.is_worse);
+    assert_int_equal(w.t.level, LOSS_LEVEL_CRITICAL);
+}
+
+/* A track of 300 s at @usual of 100,000, and then of 60 s at @now of @each a second. */
+static struct world usual_and_now(uint64_t usual, uint64_t each, uint64_t now)
+{
+    struct world w = {.now = 0};
+
+    pass(&w, 300, 100000 - usual, usual, 0);
+    pass(&w, 61, each - now, now, 0);
+    return w;
+}
+
+/* Each condition, at its limit. */
+static void test_limits_of_worse(void **state)
+{
+    static const struct {
+        uint64_t usual, each, now;
+        bool is_worse;
+    } cases[] = {
+        {100, 100000, 300, true},
+        {100, 100000, 299, false},
+        {0, 100000, 100, true},
+        {0, 100000, 99, false},
+        /* So few were lost in a minute. */
+        {0, 30, 1, true},
+        {1000, 300, 9, true},
+        {1000, 300, 8, false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct world w = usual_and_now(cases[i].usual, cases[i].each, cases[i].now);
+
+        if (w.t.is_worse != cases[i].is_worse)
+            fail_msg("case %zu", i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +410,11 @@ int main(void)
         cmocka_unit_test(test_what_was_dropped_here),
         cmocka_unit_test(test_absurd_counts),
         cmocka_unit_test(test_random_losses),
+        cmocka_unit_test(test_what_is_usual),
+        cmocka_unit_test(test_usual_is_of_an_hour),
+        cmocka_unit_test(test_much_worse_than_usual),
+        cmocka_unit_test(test_no_worse_than_usual),
+        cmocka_unit_test(test_limits_of_worse),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

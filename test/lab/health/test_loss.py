@@ -141,3 +141,22 @@ def test_it_is_over(site: Site):
     since = counters(b, "a")
     wait_for(lambda: counters(b, "a")["received"] > since["received"] + 10_000, 30, "more to come")
     assert counters(b, "a")["lost"] == since["lost"]
+
+
+def test_a_ten_thousandth(site: Site):
+    """No finding yet, but told by the counters, right to a factor of two."""
+    a, b = site.nodes["a"], site.nodes["b"]
+    since = counters(b, "a")
+    began_at = time.monotonic()
+    site.lab.link("a").set(out_loss="0.01%")
+    try:
+        wait_for(lambda: counters(b, "a")["lost"] >= since["lost"] + LOST_ENOUGH, 1200,
+                 "enough to be lost")
+        share = seen_from(b, "a", since)
+        print(f"FIGURE of 0.01 % are found: {share * 100:.4f} %, after "
+              f"{time.monotonic() - began_at:.0f} s (to be below 1200)")
+        assert 0.5e-4 <= share <= 2e-4
+        assert loss_in(a, "b")["lost"] == 0
+        assert not lossy(reported(site)["b"])
+    finally:
+        site.lab.link("a").set(out_loss="0%")

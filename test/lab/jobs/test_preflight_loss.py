@@ -49,10 +49,10 @@ def of_loss(report: dict) -> list[dict]:
     return [f for f in report["findings"] if f["fault"] == "loss"]
 
 
-def preflight_that_says(node: AgentNode, level: str | None) -> tuple[int, dict]:
+def preflight_that_says(node: AgentNode, level: str | None, *words: str) -> tuple[int, dict]:
     """On a machine that is busy otherwise lines do lose packets: of three one has to say it."""
     for _ in range(3):
-        rc, report = preflight(node)
+        rc, report = preflight(node, *words)
         if [f["level"] for f in of_loss(report)] == ([level] if level else []):
             return rc, report
         print(f"another says: {report['findings']}", flush=True)
@@ -109,7 +109,7 @@ def test_three_thousandths(site: Site) -> None:
     try:
         rc, report = preflight_that_says(site.nodes["n1"], "warn")
         # Fifty pings do not show it, which is said.
-        quick_rc, quick = preflight(site.nodes["n1"], "--quick")
+        quick_rc, quick = preflight_that_says(site.nodes["n1"], "note", "--quick")
     finally:
         link.set(loss="0%")
     assert rc == 0 and report["verdict"] == "warn"
@@ -117,7 +117,7 @@ def test_three_thousandths(site: Site) -> None:
     assert re.match(r"0\.\d\d % of \d+ datagrams from n1 to n2 were lost", finding["text"])
     assert quick_rc == 0
     [note] = of_loss(quick)
-    assert note["level"] == "note" and "by pings alone" in note["text"]
+    assert "by pings alone" in note["text"]
     assert quick["pairs"][0]["lossAToB"]["by"] == "pings"
 
 

@@ -106,19 +106,20 @@ def test_taken_down_and_up_again(pair: tuple[Site, AgentNode, AgentNode]) -> Non
     """By the agent, and without one: the network is kept."""
     site, a, b = pair
 
-    def is_down() -> bool:
-        return (a.host.run(["ip", "link", "show", "weft0"], check=False, quiet=True).rc != 0 and
-                "weft" not in a.host.run(["cat", "/etc/hosts"], quiet=True).out)
+    def what_is_up() -> list[str]:
+        link = a.host.run(["ip", "link", "show", "weft0"], check=False, quiet=True)
+        hosts = a.host.run(["cat", "/etc/hosts"], quiet=True).out
+        return ([link.out] if link.rc == 0 else []) + ([hosts] if "weft" in hosts else [])
 
-    wait_for(lambda: not is_down(), 20, "names of a")
+    wait_for(lambda: len(what_is_up()) == 2, 20, "interface and names of a")
     a.host.run([site.weft, "agent", "--take-down"])
-    assert is_down()
+    assert not what_is_up()
     assert a.agent.wait() == 0
     a.start()
     a.reaches(b, within_s=20)
     a.agent.stop()
-    assert not is_down()
+    assert what_is_up()
     a.host.run([site.weft, "agent", "--take-down"])
-    assert is_down()
+    assert not what_is_up()
     a.start()
     a.reaches(b, within_s=20)

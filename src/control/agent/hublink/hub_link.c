@@ -130,7 +130,7 @@ struct hub_link {
     bool is_standby;                 /* no stream is kept */
     bool needs_snapshot;             /* the last one's changes could not be used */
     bool has_learned;                /* this stream is the second try, see hub_link.h */
-    bool was_stranger;               /* to the last report the hub said 403 */
+    bool was_unknown;                /* to the last report the hub said 401 or 403 */
     struct log_limit limit;          /* of what the hub's words can make us log */
 };
 
@@ -380,7 +380,8 @@ static void on_reported(
 {
     struct hub_link *hl = ctx;
     enum edge_report_result became = EDGE_REPORT_LOST;
-    bool is_stranger = result == CLIENT_E_REFUSED && answer->status == 403;
+    bool is_unknown =
+        result == CLIENT_E_REFUSED && (answer->status == 403 || answer->status == STATUS_UNPROVEN);
 
     hl->report = NULL;
     if (answer->date_s != 0) {
@@ -392,12 +393,14 @@ static void on_reported(
     else if (result == CLIENT_E_REFUSED && answer->status == 409)
         became = EDGE_REPORT_AGAIN;
     /* When the hub is away the stream says so. It also says that this node was removed, but that
-     * may come a moment after the hub has refused a report of who is no member any more. */
+     * may come a moment after the hub has refused a report of who is no member any more. On a
+     * machine that is too busy other requests may overtake both tries of a report, so that the hub
+     * takes neither proof. */
     if (became == EDGE_REPORT_LOST && result != CLIENT_E_UNREACHABLE &&
-        (!is_stranger || hl->was_stranger))
+        (!is_unknown || hl->was_unknown))
         log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING,
             "the hub does not take this node's report: %s", err_text(e));
-    hl->was_stranger = is_stranger;
+    hl->was_unknown = is_unknown;
     hl->listener.on_reported(
         hl->listener.ctx, became, became == EDGE_REPORT_TAKEN ? answer->body : NULL);
 }

@@ -772,13 +772,15 @@ static void test_what_becomes_of_reports(void **state)
     }
 }
 
-/* Who is a stranger once may be a node that is just being removed. */
+/* Who is a stranger once may be a node that is just being removed, or one whose requests have
+ * overtaken each other. */
 static void test_reports_that_are_refused(void **state)
 {
     static const struct {
         int refusal;
         bool is_said;
-    } cases[] = {{403, false}, {0, false}, {403, false}, {403, true}, {400, true}, {403, false}};
+    } cases[] = {{403, false}, {0, false}, {403, false}, {403, true}, {400, true}, {401, false},
+        {401, true}, {0, false}, {403, false}};
     const char *said = "warning: agent: the hub does not take this node's report: not now\n";
 
     log_init("agent", LOG_LEVEL_WARNING);

@@ -160,7 +160,8 @@ static uint64_t count_received(const struct observe *o, const struct wg_config *
 /*
  * Adds to the track of @ob, which is @before's, if it has one, what has come since then, of
  * @all_received from all peers; of what this machine dropped itself, @dropped at most, it has its
- * part. True: its loss began or ended, or is known now, or unknown now.
+ * part. True: its loss began or ended, is much worse than usual or no more, or is known now, or
+ * unknown now.
  */
 static bool track_loss(struct observation *ob, struct observation *before, uint64_t all_received,
     uint64_t dropped, nsec_t now)
@@ -169,6 +170,7 @@ static bool track_loss(struct observation *ob, struct observation *before, uint6
     bool was_known = before && before->loss && before->loss->is_known;
     enum loss_level level;
     uint64_t received;
+    bool was_worse;
     double share;
 
     if (!before || a->received < LOSS_PACKETS_MIN)
@@ -180,9 +182,11 @@ static bool track_loss(struct observation *ob, struct observation *before, uint6
     received = growth(before->facts.arrivals.received, a->received);
     share = all_received > 0 ? (double)received / (double)all_received : 1;
     level = ob->loss->level;
+    was_worse = ob->loss->is_worse;
     loss_track_add(ob->loss, received, growth(before->facts.arrivals.lost, a->lost),
         (uint64_t)(share * (double)dropped + 0.5), now);
-    return ob->loss->level != level || ob->loss->is_known != was_known;
+    return ob->loss->level != level || ob->loss->is_worse != was_worse ||
+           ob->loss->is_known != was_known;
 }
 
 static void take_line(struct observe *o, const struct relay_line_report *line)

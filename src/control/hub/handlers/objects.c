@@ -656,14 +656,19 @@ void handlers_edge_history(void *ctx, const struct request *rq, struct response 
 {
     struct handlers *h = ctx;
     const struct model_network *net = handlers_find_network(h, rq, rs);
-    struct edge_pair pair;
+    const char *name = rq->params[1];
+    const char *middle = strstr(name, "--");
+    struct edge_pair pair = {{NULL}};
 
     if (!net)
         return;
-    if (edge_pair_find(&pair, net, rq->params[1]))
+    if (edge_pair_find(&pair, net, name) && pair.nodes[0] != pair.nodes[1])
         response_json(rs, 200, pair_histories_show(&h->reports->histories, &pair, clock_wall_s()));
+    else if (!middle || (pair.nodes[0] && pair.nodes[0] == pair.nodes[1]))
+        response_refuse(rs, 404, "\"%s\" is no pair of two nodes, A--B", name);
     else
-        response_refuse(rs, 404, "no two nodes \"%s\": a pair is A--B", rq->params[1]);
+        response_refuse(rs, 404, "network \"%s\" has no node \"%.*s\"", net->spec.meta.name,
+            pair.nodes[0] ? NAME_MAX_LEN : (int)(middle - name), pair.nodes[0] ? middle + 2 : name);
 }
 
 void handlers_events(void *ctx, const struct request *rq, struct response *rs)

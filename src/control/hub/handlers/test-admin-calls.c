@@ -549,7 +549,10 @@ static void test_edges_and_events(void **state)
 {
     ask("GET", NET "/edges", NULL, 200, "\"edges\"");
     ask("GET", NET "/edges/b--a/history", NULL, 200, "\"minutes\":[");
-    ask("GET", NET "/edges/a--z/history", NULL, 404, "no two nodes \\\"a--z\\\"");
+    ask("GET", NET "/edges/a--z/history", NULL, 404, "has no node \\\"z\\\"");
+    ask("GET", NET "/edges/y--a/history", NULL, 404, "has no node \\\"y\\\"");
+    ask("GET", NET "/edges/a--a/history", NULL, 404, "\\\"a--a\\\" is no pair of two nodes");
+    ask("GET", NET "/edges/a/history", NULL, 404, "\\\"a\\\" is no pair of two nodes");
     ask("GET", "/v1/networks/none/edges/a--b/history", NULL, 404, "no network \\\"none\\\"");
     ask("GET", NET "/events", NULL, 200, "\"events\"");
     ask("GET", NET "/findings", NULL, 200, "\"findings\":[],\"leftOut\":0");

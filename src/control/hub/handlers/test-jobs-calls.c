@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "health/finding.h"
+#include "health/job_sample.h"
 #include "hub/jobs/jobs.h"
 #include "hub/owner/owners.h"
 #include "os/clock.h"
@@ -435,6 +436,49 @@ static void test_what_holds_up_a_job(void **state)
     expect_finding(NULL);
 }
 
+/* For 30 s, up to so long ago, a sends b this much in each sample, in so much time. */
+static void carry(uint64_t sent, uint32_t busy_ms, nsec_t until)
+{
+    struct job *job = jobs_find(&sample_hub_network(&hub)->served->jobs, "train");
+    static struct job_sample s;
+
+    s = (struct job_sample){.run = "train.1", .ms = 3000};
+    for (nsec_t at = clock_now() - until - 30 * NSEC_PER_SEC; at < clock_now() - until;
+         at += 3 * NSEC_PER_SEC) {
+        s.n_peers = 0;
+        jobs_take_sample(job, "b", &s, at);
+        s.n_peers = 1;
+        s.peers[0] = (struct job_sample_peer){
+            .node = "b", .flow = {.sent = sent, .busy_ms = busy_ms, .segments = 300}};
+        jobs_take_sample(job, "a", &s, at);
+        jobs_tick(hub.hub->jobs, at);
+    }
+}
+
+/* A line that holds up a job is found of its way as well. */
+static void test_a_way_that_is_slow(void **state)
+{
+    join("a", "{}", 200, NULL);
+    join("b", "{}", 200, NULL);
+    carry(20000000, 500, 90 * NSEC_PER_SEC);
+    expect_finding(NULL);
+    carry(500000, 2900, 60 * NSEC_PER_SEC);
+    expect_finding("\"code\":\"WEFT-RANK-001\"");
+    ask_admin("/v1/networks/default/findings", 200, "\"about\":\"way\",\"code\":\"WEFT-RATE-003\"");
+    ask_admin("/v1/networks/default/findings", 200, "\"subject\":\"a>b\"");
+    ask_admin("/v1/networks/default/findings", 200,
+        "what job train sends from a to b goes at 0.17 MB/s while there is something to send, and "
+        "in the last hour went at ");
+    carry(20000000, 500, 30 * NSEC_PER_SEC);
+    expect_finding(NULL);
+    /* Nor is a way found when the job is forgotten. */
+    carry(500000, 2900, 0);
+    expect_finding("\"code\":\"WEFT-RATE-003\"");
+    jobs_end_samples(jobs_find(&sample_hub_network(&hub)->served->jobs, "train"), "a");
+    jobs_tick(hub.hub->jobs, clock_now());
+    expect_finding(NULL);
+}
+
 /* A node of it that fails its health check gets no new work, and the job hears so. */
 static void test_a_node_that_is_drained(void **state)
 {
@@ -558,6 +602,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_runs_have_a_pace, begin, end),
         cmocka_unit_test_setup_teardown(test_what_nccl_took, begin, end),
         cmocka_unit_test_setup_teardown(test_what_holds_up_a_job, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_way_that_is_slow, begin, end),
         cmocka_unit_test_setup_teardown(test_a_node_that_is_drained, begin, end),
         cmocka_unit_test_setup_teardown(test_samples_that_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_command_is_there, begin, end),

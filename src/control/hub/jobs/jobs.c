@@ -710,6 +710,34 @@ void jobs_each(
             fn(arg, job);
 }
 
+/* Who takes the slow lines of a job. */
+struct slow_taker {
+    void (*fn)(void *arg, const char *job, const struct job_slow_line *line);
+    void *arg;
+    const char *job;
+};
+
+/* A job_slow_fn. */
+static void take_slow(void *arg, const struct job_slow_line *line)
+{
+    const struct slow_taker *taker = arg;
+
+    taker->fn(taker->arg, taker->job, line);
+}
+
+void jobs_each_slow(const struct jobs_service *s,
+    void (*fn)(void *arg, const char *job, const struct job_slow_line *line), void *arg)
+{
+    const struct job_network *n = s->served ? s->served->host.network : NULL;
+    const struct job *job;
+
+    if (!n)
+        return;
+    list_foreach(job, &n->jobs, link)
+        job_health_each_slow(job->health, n->env->clock(), take_slow,
+            &(struct slow_taker){.fn = fn, .arg = arg, .job = job->name});
+}
+
 char *jobs_list(const struct jobs_service *s)
 {
     struct str text = STR_NULL;

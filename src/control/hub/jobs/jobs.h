@@ -42,6 +42,7 @@
 struct findings;
 struct job;
 struct job_sample;
+struct job_slow_line;
 struct jobs;
 struct jobs_env;
 struct keys;
@@ -280,6 +281,9 @@ void jobs_each_rate(const struct jobs_service *s,
  */
 void jobs_each(
     const struct jobs_service *s, void (*fn)(void *arg, const struct job *job), void *arg);
+/** jobs_each_slow() - the lines that hold up the network's jobs, as job_health_each_slow(). */
+void jobs_each_slow(const struct jobs_service *s,
+    void (*fn)(void *arg, const char *job, const struct job_slow_line *line), void *arg);
 
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
 char *jobs_list(const struct jobs_service *s);

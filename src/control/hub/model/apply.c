@@ -373,23 +373,30 @@ static int put_report(
     uint64_t boot = net->model->boot;
     struct report_record heard = {0};
     struct reported_node *known;
+    int64_t written_at;
     bool is_other;
     int r;
 
     if (!node)
         return 0;
+    known = node->reported;
+    /* Of what this hub has written there is more in memory. Most records that come are such, so
+     * they are not decoded. */
+    if (known->reported_at != 0 && record_report_is_by(item->value, boot, &written_at)) {
+        known->stored_at = written_at;
+        known->stored_revision = item->revision;
+        return 0;
+    }
     r = record_report_decode(&heard, item->value, e);
     if (r != 0)
         return r;
-    known = node->reported;
     known->stored_at = heard.last_seen_at;
     known->stored_revision = item->revision;
     if (heard.by != boot)
         known->only_enrolled_at = 0;
-    /* What is not saved yet is newer than what is. Of what this hub has written, and of a node that
-     * it hears itself, there is more in memory. */
-    if (known->is_unsaved || (heard.by != 0 && heard.by == boot && known->reported_at != 0) ||
-        is_heard_here(known, &heard)) {
+    /* What is not saved yet is newer than what is. Of a node that this hub hears itself there is
+     * more in memory. */
+    if (known->is_unsaved || is_heard_here(known, &heard)) {
         report_record_deinit(&heard);
         return 0;
     }

@@ -389,18 +389,40 @@ void report_record_deinit(struct report_record *r)
     edge_parts_deinit(&r->probed);
 }
 
+/* @text, that of an object with fields, with one more, whose @value is JSON as text already; NULL:
+ * it has none. @text is taken; NULL: there is none. NULL: no memory. */
+static char *with_text(char *text, const char *name, const char *value)
+{
+    char *more = NULL;
+
+    if (!text || !value)
+        return text;
+    if (asprintf(&more, "%.*s,\"%s\":%s}", (int)strlen(text) - 1, text, name, value) < 0)
+        more = NULL;
+    free(text);
+    return more;
+}
+
+/* What is kept as text is not parsed to be written: a hub writes many of these records. */
+static char *encode_node(const struct report *rp)
+{
+    char *text = finish(json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*}", "engine", rp->engine,
+        "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL, "routes",
+        rp->routes.n ? subnets_encode(&rp->routes) : NULL, "metricsPort",
+        rp->metrics_port ? json_integer(rp->metrics_port) : NULL, "nat",
+        report_nat_encode(&rp->nat)));
+
+    text = with_text(text, "candidates", rp->candidates);
+    text = with_text(text, "paths", rp->paths);
+    text = with_text(text, "aead", rp->aead);
+    return with_text(text, "fabric", rp->fabric);
+}
+
 /* Of a node with more edges than there is room for, those that somebody should look at first. The
  * agent says all of them again to a hub that does not have them. */
 char *record_report_encode(const struct report_record *r)
 {
     const struct report *rp = &r->report;
-    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "engine",
-        rp->engine, "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL,
-        "candidates", json_loads(rp->candidates, 0, NULL), "paths", json_loads(rp->paths, 0, NULL),
-        "aead", json_loads(rp->aead, 0, NULL), "fabric", json_loads(rp->fabric, 0, NULL), "routes",
-        rp->routes.n ? subnets_encode(&rp->routes) : NULL, "metricsPort",
-        rp->metrics_port ? json_integer(rp->metrics_port) : NULL, "nat",
-        report_nat_encode(&rp->nat));
     json_t *applied = rp->has_applied ? json_pack("{s:I, s:s*}", "revision",
                                             (json_int_t)rp->applied, "error", rp->error)
                                       : NULL;
@@ -408,11 +430,37 @@ char *record_report_encode(const struct report_record *r)
         rp->has_edges ? edge_parts_encode(&rp->edges, EDGES_SIZE, r->last_seen_at) : NULL;
     json_t *probes =
         r->probed.n > 0 ? edge_parts_encode(&r->probed, PROBES_SIZE, r->last_seen_at) : NULL;
+    char *node = encode_node(rp);
+    /* record_report_is_by() knows what comes first. */
+    char *text = finish(json_pack("{s:I, s:I, s:o*, s:o*, s:o*, s:o*, s:o*}", "by",
+        (json_int_t)r->by, "lastSeen", (json_int_t)r->last_seen_at, "reported",
+        r->has_reported ? json_true() : NULL, "applied", applied, "edges", edges, "probes", probes,
+        "daily", rp->daily.n > 0 ? daily_encode(&rp->daily, DAILY_SIZE) : NULL));
 
-    return finish(json_pack("{s:I, s:I, s:o*, s:o, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
-        (json_int_t)r->last_seen_at, "by", (json_int_t)r->by, "reported",
-        r->has_reported ? json_true() : NULL, "node", node, "applied", applied, "edges", edges,
-        "probes", probes, "daily", rp->daily.n > 0 ? daily_encode(&rp->daily, DAILY_SIZE) : NULL));
+    if (!node) {
+        free(text);
+        return NULL;
+    }
+    text = with_text(text, "node", node);
+    free(node);
+    return text;
+}
+
+bool record_report_is_by(const char *text, uint64_t run, int64_t *ret_last_seen_at)
+{
+    char start[64];
+    size_t len = (size_t)snprintf(start, sizeof(start), "{\"by\":%" PRIu64 ",\"lastSeen\":", run);
+    const char *number = text + len;
+    long long last_seen_at;
+    char *end;
+
+    if (run == 0 || strncmp(text, start, len) != 0 || *number < '0' || *number > '9')
+        return false;
+    last_seen_at = strtoll(number, &end, 10);
+    if (*end != ',')
+        return false;
+    *ret_last_seen_at = last_seen_at;
+    return true;
 }
 
 int record_report_decode(struct report_record *ret, const char *text, struct err *e)

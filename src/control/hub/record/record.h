@@ -160,8 +160,19 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
 /** record_report_encode() - what a node has reported, and when it was heard. */
 char *record_report_encode(const struct report_record *r);
 
-/** record_report_decode() - @ret: its report is for report_deinit(). */
+/** record_report_decode() - @ret: for report_record_deinit(). */
 int record_report_decode(struct report_record *ret, const char *text, struct err *e);
+
+/**
+ * record_report_is_by() - was the record written by this run of a hub? Reads no more of it.
+ * @text:	a record's value, as it is in the store
+ * @run:	as `by`; none is 0
+ * @ret_last_seen_at:	as it says; set if so
+ *
+ * Return: false of a record that another run has written, or that does not begin as
+ * record_report_encode() has it.
+ */
+bool record_report_is_by(const char *text, uint64_t run, int64_t *ret_last_seen_at);
 
 /* ---- a sum in each record of the store, so that a damaged one is seen as such ---------------- */
 

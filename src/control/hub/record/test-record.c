@@ -370,13 +370,13 @@ static void test_join_tokens(void **state)
 /* ---- reports -------------------------------------------------------------------------------- */
 
 #define REPORT                                                                                     \
-    "{\"lastSeen\":1000,\"by\":9,\"reported\":true,\"node\":{\"engine\":\"kernel\","               \
-    "\"version\":\"1.2\",\"hostname\":\"box\","                                                    \
-    "\"candidates\":[{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\"}],\"paths\":{\"natted\":"     \
-    "true},\"aead\":{\"aes256gcm\":700},\"fabric\":{\"kind\":\"efa\"},\"routes\":["                \
-    "\"10.1.0.0/16\"]},\"applied\":{\"revision\":8,\"error\":\"no tun\"},"                         \
-    "\"edges\":{\"b\":{\"path\":\"relay\"}},\"probes\":{\"b\":{\"tunnel\":\"silent\","             \
-    "\"underlay\":\"unknown\"}}}"
+    "{\"by\":9,\"lastSeen\":1000,\"reported\":true,"                                               \
+    "\"applied\":{\"revision\":8,\"error\":\"no tun\"},\"edges\":{\"b\":{\"path\":"                \
+    "\"relay\"}},\"probes\":{\"b\":{\"tunnel\":\"silent\",\"underlay\":\"unknown\"}},"             \
+    "\"node\":{\"engine\":\"kernel\",\"version\":\"1.2\",\"hostname\":\"box\","                    \
+    "\"routes\":[\"10.1.0.0/16\"],\"candidates\":[{\"type\":\"host\",\"endpoint\":"                \
+    "\"192.0.2.1:1\"}],\"paths\":{\"natted\":true},\"aead\":{\"aes256gcm\":700},"                  \
+    "\"fabric\":{\"kind\":\"efa\"}}}"
 
 /* All that a report may say comes back as it was. */
 static void test_reports(void **state)
@@ -402,7 +402,31 @@ static void test_reports(void **state)
     /* A node that was only seen. */
     r = (struct report_record){.last_seen_at = 7};
     expect_text(record_report_encode(&r),
-        "{\"lastSeen\":7,\"by\":0,\"node\":{\"engine\":\"\",\"version\":\"\"}}");
+        "{\"by\":0,\"lastSeen\":7,\"node\":{\"engine\":\"\",\"version\":\"\"}}");
+}
+
+/* Whose a report's record is, and of when, is read without the rest; only as it is written. */
+static void test_reports_by_a_run(void **state)
+{
+    static const char *const others[] = {"", "{\"by\":9}", "{\"by\":9,\"lastSeen\":}",
+        "{\"by\":9,\"lastSeen\":-1,\"node\":{}}", "{\"by\":9,\"lastSeen\":1000",
+        "{\"by\":9,\"lastSeen\":10x,", "{\"by\":90,\"lastSeen\":1000,\"node\":{}}",
+        "{\"lastSeen\":1000,\"by\":9,\"node\":{}}"};
+    const struct report_record said = {.last_seen_at = 1000, .by = UINT64_C(1) << 53};
+    char *text = record_report_encode(&said);
+    int64_t at = 0;
+
+    assert_non_null(text);
+    assert_true(record_report_is_by(text, said.by, &at));
+    assert_int_equal(at, 1000);
+    assert_false(record_report_is_by(text, said.by - 1, &at));
+    free(text);
+    assert_true(record_report_is_by(REPORT, 9, &at));
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (record_report_is_by(others[i], 9, &at))
+            fail_msg("%s", others[i]);
+    /* A hub of before did not say who it was. */
+    assert_false(record_report_is_by("{\"by\":0,\"lastSeen\":1000,\"node\":{}}", 0, &at));
 }
 
 static void test_reports_of_earlier_hubs(void **state)
@@ -452,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_cursors),
         cmocka_unit_test(test_join_tokens),
         cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_reports_by_a_run),
         cmocka_unit_test(test_reports_of_earlier_hubs),
     };
 

@@ -331,13 +331,24 @@ static uint32_t rtt_of(const struct pair_end *end)
     return end->probed ? end->probed->rtt_us : 0;
 }
 
-static uint32_t direct_rtt_of(const struct pair_end *end)
+/* The agent's that has the shorter median; NULL: neither knows one. */
+static const struct rtt_spread *spread_of(const struct pair_facts *f)
 {
-    return end->said && rtt_spread_is_known(&end->said->spread) ? end->said->spread.p50_us : 0;
+    const struct rtt_spread *ret = NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct edge_said *said = f->ends[i].said;
+
+        if (said && rtt_spread_is_known(&said->spread) &&
+            (!ret || said->spread.p50_us < ret->p50_us))
+            ret = &said->spread;
+    }
+    return ret;
 }
 
 void edge_view_figures_of(const struct pair_facts *f, struct edge_figures *ret)
 {
+    const struct rtt_spread *spread = spread_of(f);
     struct pair_verdict verdict;
 
     pair_assess(f, &verdict);
@@ -347,7 +358,8 @@ void edge_view_figures_of(const struct pair_facts *f, struct edge_figures *ret)
     if (!ret->is_alive)
         return;
     ret->rtt_us = shorter_of(rtt_of(&f->ends[0]), rtt_of(&f->ends[1]));
-    ret->direct_rtt_us = shorter_of(direct_rtt_of(&f->ends[0]), direct_rtt_of(&f->ends[1]));
+    ret->direct_rtt_us = spread ? spread->p50_us : 0;
+    ret->jitter_us = spread ? spread->jitter_us : 0;
     /* What does not arrive is known where it should. */
     for (unsigned i = 0; i < 2; i++) {
         const struct edge_said *said = f->ends[1 - i].said;

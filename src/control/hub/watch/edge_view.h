@@ -58,6 +58,7 @@ struct edge_figures {
     bool is_alive;          /* packets pass; where they do not, what was measured holds no more */
     uint32_t rtt_us;        /* in the tunnel, of the probe that has the shorter one; 0: none */
     uint32_t direct_rtt_us; /* the median of an agent's pings on the direct path; 0: none */
+    uint32_t jitter_us; /* of the same pings, as struct rtt_spread has it; with @direct_rtt_us */
     uint32_t loss_ppm[2];
     bool has_loss[2]; /* it is known */
 };

@@ -8,6 +8,7 @@
 #include "health/node.h"
 #include "health/pair.h"
 #include "health/way_loss.h"
+#include "health/way_rate.h"
 #include "hub/overlay/overlay.h"
 #include "hub/watch/edge_view.h"
 #include "hub/watch/relay_lines.h"
@@ -29,9 +30,10 @@
 struct health_network {
     struct keyed keyed; /* its name */
     struct findings found;
-    struct keys waiting; /* of struct keyed alone: pairs, by their names */
-    bool is_again;       /* all pairs are to be looked at again */
-    nsec_t again_at;     /* when they were */
+    struct findings slow; /* ways that jobs find slow, by the last pass */
+    struct keys waiting;  /* of struct keyed alone: pairs, by their names */
+    bool is_again;        /* all pairs are to be looked at again */
+    nsec_t again_at;      /* when they were */
 };
 
 static const struct findings nothing;
@@ -44,6 +46,7 @@ void health_init(struct health *h, struct model *model, struct edge_events *even
 static void empty(struct health_network *hn)
 {
     findings_deinit(&hn->found);
+    findings_deinit(&hn->slow);
     keys_free_all(&hn->waiting);
 }
 
@@ -602,6 +605,17 @@ static bool find_own(const struct health *h, struct findings *found, const struc
     return waits;
 }
 
+/* What is found of the rates of both ways, in jobs. */
+static void find_rates(struct health_network *hn, const struct pair_names *names)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        const struct finding *slow = findings_find(&hn->slow, FINDING_WAY_SLOW, names->one_way[i]);
+
+        if (slow)
+            add_own(&hn->found, slow, names->one_way[i]);
+    }
+}
+
 /* @pair: in the order of the names. NULL: there is none any more, and nothing is found of it. */
 static void look_pair(struct health *h, struct health_network *hn, const struct edge_pair *pair,
     const struct pair_names *names, int64_t wall_s)
@@ -631,6 +645,7 @@ static void look_pair(struct health *h, struct health_network *hn, const struct 
     } else if (pair) {
         find_losses(&hn->found, &facts, wall_s);
         waits |= find_own(h, &hn->found, pair, &facts, names->pair, wall_s);
+        find_rates(hn, names);
     }
     if (waits)
         make_wait(hn, names->pair);
@@ -730,22 +745,30 @@ static void add_troubles(struct health_network *hn, const struct model_node *nod
             add_pair(hn, node->spec.meta.name, node->reported->own.items[i]->subject);
 }
 
+/* The pair of a way between two nodes. */
+static void add_way(struct health_network *hn, const char *subject)
+{
+    const char *to = strchr(subject, '>');
+    char from[NAME_MAX_LEN + 1];
+
+    if (!to)
+        return;
+    (void)snprintf(from, sizeof(from), "%.*s", (int)(to - subject), subject);
+    /* Ways from the hub are looked at with their node. */
+    if (strcmp(from, FINDING_HUB) != 0)
+        add_pair(hn, from, to + 1);
+}
+
 /* All pairs of which something is found, or may be. */
 static void add_all(struct health_network *hn, const struct model_network *net)
 {
     for (size_t i = 0; i < hn->found.n; i++) {
         const struct finding *f = hn->found.items[i];
-        const char *to = strchr(f->subject, '>');
-        char from[NAME_MAX_LEN + 1];
 
-        if (finding_kinds[f->code].subject == FINDING_OF_PAIR) {
+        if (finding_kinds[f->code].subject == FINDING_OF_PAIR)
             make_wait(hn, f->subject);
-        } else if (finding_kinds[f->code].subject == FINDING_OF_WAY && to) {
-            (void)snprintf(from, sizeof(from), "%.*s", (int)(to - f->subject), f->subject);
-            /* Ways from the hub are looked at with their node. */
-            if (strcmp(from, FINDING_HUB) != 0)
-                add_pair(hn, from, to + 1);
-        }
+        else if (finding_kinds[f->code].subject == FINDING_OF_WAY)
+            add_way(hn, f->subject);
     }
     for (size_t i = 0; i < net->nodes.n; i++)
         add_troubles(hn, model_node_at(net, i));
@@ -797,6 +820,38 @@ static void take_jobs(
         &(struct looked_at_by){.h = h, .network = hn->keyed.key, .wall_s = wall_s});
 }
 
+/* What a pass looks at ways with. */
+struct rates_look {
+    struct health_network *hn;
+    int64_t wall_s;
+};
+
+static void take_slow(void *arg, const char *job, const struct job_slow_line *line)
+{
+    const struct rates_look *l = arg;
+
+    way_rate_find(&l->hn->slow, job, line, l->wall_s);
+}
+
+/* A finding_changed_fn. */
+static void on_rate_changed(void *arg, const struct finding *f, bool is_over)
+{
+    if (is_over)
+        add_way(arg, f->subject);
+}
+
+/* Pairs that jobs find slow, or did, are looked at; while one is, for the sake of its figures. */
+static void take_rates(struct health_network *hn, const struct model_network *net, int64_t wall_s)
+{
+    findings_look(&hn->slow, NULL);
+    if (net->served)
+        jobs_each_slow(
+            &net->served->jobs, take_slow, &(struct rates_look){.hn = hn, .wall_s = wall_s});
+    findings_done(&hn->slow, NULL, on_rate_changed, hn);
+    for (size_t i = 0; i < hn->slow.n; i++)
+        add_way(hn, hn->slow.items[i]->subject);
+}
+
 /* ---- each second ----------------------------------------------------------------------------- */
 
 void health_pass(struct health *h, const struct health_time *at)
@@ -821,6 +876,7 @@ void health_pass(struct health *h, const struct health_time *at)
             hn->again_at = at->now;
             add_all(hn, net);
         }
+        take_rates(hn, net, at->wall_s);
         look_waiting(h, hn, net, at->wall_s);
         take_jobs(h, hn, net, at->wall_s);
     }

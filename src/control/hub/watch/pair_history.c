@@ -9,6 +9,7 @@
 #include "mesh/object/fields.h"
 
 #define MINUTE_S     60
+#define RATES_EACH_S 10
 #define HOUR_MINUTES 60
 #define WEEK_MINUTES (PAIR_HISTORY_HOURS * HOUR_MINUTES)
 
@@ -52,6 +53,7 @@ static uint32_t mean_of(const struct mean *m, uint32_t none)
 static struct pair_point fold(const struct pair_point minutes[static PAIR_HISTORY_MINUTES])
 {
     struct mean rtt = {0};
+    struct mean jitter = {0};
     struct mean rates[2] = {{0}, {0}};
     struct mean losses[2] = {{0}, {0}};
     unsigned n_of[PAIR_POINT_NO_STATE + 1] = {0};
@@ -63,6 +65,7 @@ static struct pair_point fold(const struct pair_point minutes[static PAIR_HISTOR
         if (p->state == PAIR_POINT_NO_STATE)
             continue;
         add(&rtt, p->rtt_us, p->rtt_us > 0);
+        add(&jitter, p->jitter_us, p->jitter_us > 0);
         add(&rates[0], p->rate_kib[0], p->rate_kib[0] > 0);
         add(&rates[1], p->rate_kib[1], p->rate_kib[1] > 0);
         add(&losses[0], p->loss0, p->loss0 != PAIR_POINT_NO_LOSS);
@@ -71,6 +74,7 @@ static struct pair_point fold(const struct pair_point minutes[static PAIR_HISTOR
             state = p->state;
     }
     return (struct pair_point){.rtt_us = mean_of(&rtt, 0),
+        .jitter_us = mean_of(&jitter, 0),
         .rate_kib = {mean_of(&rates[0], 0), mean_of(&rates[1], 0)},
         .loss0 = mean_of(&losses[0], PAIR_POINT_NO_LOSS) & PAIR_POINT_NO_LOSS,
         .loss1 = mean_of(&losses[1], PAIR_POINT_NO_LOSS) & PAIR_POINT_NO_LOSS,
@@ -127,9 +131,9 @@ static void append_point(json_t **list, const struct pair_point *p, int64_t at)
     if (p->state >= EDGE_STATE_N)
         return;
     fields_append(list,
-        json_pack("{s:I, s:s, s:o*, s:o*, s:o*}", "at", (json_int_t)at, "state",
+        json_pack("{s:I, s:s, s:o*, s:o*, s:o*, s:o*}", "at", (json_int_t)at, "state",
             edge_state_names[p->state], "rttMs", p->rtt_us > 0 ? json_real(p->rtt_us / 1e3) : NULL,
-            "lossPercent",
+            "jitterMs", p->jitter_us > 0 ? json_real(p->jitter_us / 1e3) : NULL, "lossPercent",
             has_loss ? json_pack("[o, o]", encode_loss(p->loss0), encode_loss(p->loss1)) : NULL,
             "bytesPerSecond",
             has_rate ? json_pack("[I, I]", (json_int_t)p->rate_kib[0] * 1024,
@@ -168,7 +172,7 @@ struct network_history {
 struct kept_pair {
     struct keyed keyed;
     struct pair_history history;
-    uint64_t rates[2]; /* while pairs are passed: what jobs carry, bytes/s */
+    uint64_t rates[2]; /* of the looks at rates in this minute: what jobs carry, bytes/s; sums */
 };
 
 /* A look at one network. */
@@ -176,6 +180,7 @@ struct pass {
     struct pair_histories *all;
     struct network_history *of;
     const struct model_network *net;
+    int64_t at; /* in the minute that is over, s since 1970 */
     int64_t wall_s;
 };
 
@@ -243,7 +248,8 @@ static uint32_t kib_of(uint64_t bytes)
     return kib < UINT32_MAX ? (uint32_t)kib : UINT32_MAX;
 }
 
-static struct pair_point point_of(const struct edge_figures *f, const uint64_t rates[static 2])
+static struct pair_point point_of(
+    const struct edge_figures *f, const uint64_t rates[static 2], unsigned n_rates)
 {
     struct pair_point p = no_point;
 
@@ -251,18 +257,18 @@ static struct pair_point point_of(const struct edge_figures *f, const uint64_t r
     if (!f->is_alive)
         return p;
     p.rtt_us = f->rtt_us ? f->rtt_us : f->direct_rtt_us;
+    p.jitter_us = f->jitter_us;
     if (f->has_loss[0])
         p.loss0 = f->loss_ppm[0] & PAIR_POINT_NO_LOSS;
     if (f->has_loss[1])
         p.loss1 = f->loss_ppm[1] & PAIR_POINT_NO_LOSS;
-    p.rate_kib[0] = kib_of(rates[0]);
-    p.rate_kib[1] = kib_of(rates[1]);
+    for (unsigned i = 0; n_rates > 0 && i < 2; i++)
+        p.rate_kib[i] = kib_of(rates[i] / n_rates);
     return p;
 }
 
 static void pass_network(const struct pass *pass)
 {
-    jobs_each_rate(&pass->net->served->jobs, add_rate, (void *)pass);
     for (size_t i = 0; i < pass->net->nodes.n; i++)
         open_measured(pass, model_node_at(pass->net, i));
     for (size_t i = pass->of->pairs.n; i-- > 0;) {
@@ -276,29 +282,51 @@ static void pass_network(const struct pass *pass)
             continue;
         }
         edge_view_figures(&pair, pass->wall_s, &figures);
-        point = point_of(&figures, p->rates);
-        pair_history_put(&p->history, pass->wall_s, &point);
+        point = point_of(&figures, p->rates, pass->all->n_rates);
+        pair_history_put(&p->history, pass->at, &point);
         p->rates[0] = p->rates[1] = 0;
-        if (p->history.minute - p->history.figures_minute > WEEK_MINUTES)
+        if (pass->wall_s / MINUTE_S - p->history.figures_minute > WEEK_MINUTES)
             forget_pair(pass->all, pass->of, p);
     }
 }
 
-void pair_histories_pass(struct pair_histories *all, const struct model *m, int64_t wall_s)
+static void add_rates(const struct pass *pass)
 {
-    if (wall_s / MINUTE_S == all->minute)
-        return;
-    all->minute = wall_s / MINUTE_S;
-    for (size_t i = all->networks.n; i-- > 0;)
-        if (!model_find_network(m, all->networks.items[i]->key))
-            forget_network(all, (struct network_history *)all->networks.items[i]);
+    if (pass->net->served)
+        jobs_each_rate(&pass->net->served->jobs, add_rate, (void *)pass);
+}
+
+static void each_network(struct pair_histories *all, const struct model *m, int64_t wall_s,
+    void (*fn)(const struct pass *pass))
+{
     for (size_t i = 0; i < m->networks.n; i++) {
         const struct model_network *net = model_network_at(m, i);
         struct network_history *of =
             keys_open(&all->networks, net->spec.meta.name, sizeof(struct network_history));
 
         if (of)
-            pass_network(&(struct pass){.all = all, .of = of, .net = net, .wall_s = wall_s});
+            fn(&(struct pass){
+                .all = all, .of = of, .net = net, .at = all->minute * MINUTE_S, .wall_s = wall_s});
+    }
+}
+
+void pair_histories_pass(struct pair_histories *all, const struct model *m, int64_t wall_s)
+{
+    int64_t minute = wall_s / MINUTE_S;
+
+    if (minute != all->minute) {
+        for (size_t i = all->networks.n; i-- > 0;)
+            if (!model_find_network(m, all->networks.items[i]->key))
+                forget_network(all, (struct network_history *)all->networks.items[i]);
+        if (all->minute != 0)
+            each_network(all, m, wall_s, pass_network);
+        all->minute = minute;
+        all->n_rates = 0;
+    }
+    if (wall_s / RATES_EACH_S != all->rates_at) {
+        all->rates_at = wall_s / RATES_EACH_S;
+        each_network(all, m, wall_s, add_rates);
+        all->n_rates++;
     }
 }
 

@@ -2,14 +2,14 @@
  * pair_history.h - how each pair of nodes has been: a point a minute for an hour, and a point an
  * hour for a week.
  *
- * Each minute the pairs are passed of which there are figures: a round trip, loss, or what a job
- * carries. A pair has a history from the first of them on, and then also a point where there is
- * none: its state. Of a pair that is dead there is the state alone (edge_view_figures()). A minute
- * in which the hub did not look has no point.
+ * At the end of each minute the pairs are passed of which there are figures: a round trip, loss, or
+ * what jobs carry, which is the mean of that minute. A pair has a history from the first of them
+ * on, and then also a point where there is none: its state. Of a pair that is dead there is the
+ * state alone (edge_view_figures()). A minute in which the hub did not look has no point.
  *
- * The history is in memory, 4.6 kB for each pair, and PAIR_HISTORY_MAX of them at most, 92 MB. In a
- * network of 1,000 nodes each may speak with 40 others. A pair that finds no room has none; one of
- * which there was no figure for a week makes room.
+ * The history is in memory, 5.6 kB for each pair, and PAIR_HISTORY_MAX of them at most, 112 MB. In
+ * a network of 1,000 nodes each may speak with 40 others. A pair that finds no room has none; one
+ * of which there was no figure for a week makes room.
  *
  * Threads: the hub's loop only.
  */
@@ -39,6 +39,7 @@
 /** How a pair was in a minute or an hour; [0]: from the first node to the second. */
 struct pair_point {
     uint32_t rtt_us;      /* 0: not measured */
+    uint32_t jitter_us;   /* 0: not measured */
     uint32_t rate_kib[2]; /* what jobs carry, KiB/s, rounded up; 0: nothing */
     uint32_t loss0 : 20;  /* parts in a million; PAIR_POINT_NO_LOSS: not known */
     uint32_t state : 5;   /* enum edge_state; PAIR_POINT_NO_STATE: there is no point */
@@ -65,13 +66,16 @@ json_t *pair_history_encode(const struct pair_history *h, int64_t at);
 struct pair_histories {
     struct keys networks; /* of struct network_history */
     size_t n;             /* pairs */
-    int64_t minute;       /* that was passed last, since 1970 */
+    int64_t minute;       /* the present one, since 1970; 0: there was no pass yet */
+    int64_t rates_at;     /* when what jobs carry was looked at last, in tens of seconds */
+    unsigned n_rates;     /* such looks in this minute */
 };
 
 /** pair_histories_deinit() - forget all. */
 void pair_histories_deinit(struct pair_histories *all);
 
-/** pair_histories_pass() - each second: add a point to each history, when a minute has begun. */
+/** pair_histories_pass() - each second: when a minute is over, add a point of it to each history.
+ */
 void pair_histories_pass(struct pair_histories *all, const struct model *m, int64_t wall_s);
 
 /**

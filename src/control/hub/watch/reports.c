@@ -211,7 +211,7 @@ static bool take_part(struct reports *s, const struct model_node *node,
         is_other |=
             a->path != b->path || a->is_alarm != b->is_alarm ||
             loss_level(&a->loss, LOSS_LEVEL_NONE) != loss_level(&b->loss, LOSS_LEVEL_NONE) ||
-            !report_is_same_text(a->error, b->error) ||
+            a->loss.is_worse != b->loss.is_worse || !report_is_same_text(a->error, b->error) ||
             !endpoint_equal(&a->endpoint, &b->endpoint) || !x25519_public_equal(&a->key, &b->key);
     } else {
         const struct edge_probed *probed = before ? &before->probed : &nothing_probed;

@@ -25,7 +25,6 @@
 #include "base/clock.h"
 #include "hub/model/model.h"
 #include "hub/record/request.h"
-#include "hub/watch/access_view.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/health.h"
 #include "hub/watch/pair_history.h"
@@ -49,24 +48,23 @@
 struct reports {
     struct model *model; /* pins */
     struct edge_events events;
-    struct access_view access; /* what rules let in and refuse */
-    struct health health;      /* what is found of it */
-    struct pair_histories histories;
-    const struct relay_line *line; /* pins: of this hub's relay; NULL: it has none */
-    size_t n_parts;                /* parts of edges in memory; each reports_look() counts anew */
-    size_t n_parts_left_out;       /* parts that had no room, since the start */
-    int64_t started_at;            /* time of the first reports_look(), s since 1970 */
-    nsec_t clock_at;               /* monotonic; a moment, 0: none yet, ... */
-    int64_t clock_wall_s;          /* ... and what the clock said in it, s since 1970 */
-    nsec_t looked_at;              /* when the parts were last counted */
-    nsec_t present_at;             /* when all nodes were, by presence_tick() */
-    struct list unsaved;           /* of struct reported_node: records still to be written */
-    nsec_t flushed_at;             /* when unsaved records were last written */
-    unsigned n_flushes;            /* commits of records that are not answered yet */
-    bool is_behind;                /* the store, as it was told last */
-    bool is_refusing;              /* likewise */
-    bool is_hub_found;             /* something is found of it, or of the relay's line */
-    nsec_t unheard_at;             /* when it was last not heard; 0: never */
+    struct health health;            /* what is found of it */
+    struct pair_histories histories; /* how each pair has been */
+    const struct relay_line *line;   /* pins: of this hub's relay; NULL: it has none */
+    size_t n_parts;                  /* parts of edges in memory; each reports_look() counts anew */
+    size_t n_parts_left_out;         /* parts that had no room, since the start */
+    int64_t started_at;              /* time of the first reports_look(), s since 1970 */
+    nsec_t clock_at;                 /* monotonic; a moment, 0: none yet, ... */
+    int64_t clock_wall_s;            /* ... and what the clock said in it, s since 1970 */
+    nsec_t looked_at;                /* when the parts were last counted */
+    nsec_t present_at;               /* when all nodes were, by presence_tick() */
+    struct list unsaved;             /* of struct reported_node: records still to be written */
+    nsec_t flushed_at;               /* when unsaved records were last written */
+    unsigned n_flushes;              /* commits of records that are not answered yet */
+    bool is_behind;                  /* the store, as it was told last */
+    bool is_refusing;                /* likewise */
+    bool is_hub_found;               /* something is found of it, or of the relay's line */
+    nsec_t unheard_at;               /* when it was last not heard; 0: never */
     struct err failure; /* the error of a failed commit, until reports_tick() returns it */
 };
 

@@ -340,6 +340,23 @@ static void test_one_way(void **state)
     expect_found("WEFT-ONEWAY-001 a>b");
 }
 
+/* What is much worse than usual is found beside a limit that does not tell it. */
+static void test_more_loss_than_usual(void **state)
+{
+#define LOSS "'lossIn':{'packets':60000,'seconds':58,'periods':6,"
+
+    say("b", "{'edges':{'a':{'path':'direct'," LOSS "'lost':120,'usualPpm':2000}}}}");
+    expect_found("WEFT-LOSS-001 a>b");
+    say("b",
+        "{'edges':{'a':{'path':'direct'," LOSS "'lost':420,'usualPpm':2000,'isWorse':true}}}}");
+    expect_found("WEFT-LOSS-001 a>b; WEFT-LOSS-003 a>b");
+    say("b", "{'edges':{'a':{'path':'direct'," LOSS "'lost':120,'usualPpm':2000}}}}");
+    expect_found("WEFT-LOSS-001 a>b");
+    expect_events("Found WEFT-LOSS-001 a>b; Found WEFT-LOSS-003 a>b; Gone WEFT-LOSS-003 a>b; ");
+    say("b", "{'edges':{'a':{'path':'direct'," LOSS "'lost':420,'usualPpm':100,'isWorse':true}}}}");
+    expect_found("WEFT-LOSS-001 a>b");
+}
+
 static void test_an_unreached_one(void **state)
 {
     say_probe("a", "b", "'tunnel':'silent'");
@@ -552,6 +569,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_an_agent_finds, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_an_agent_finds_of_a_pair, enter, leave),
         cmocka_unit_test_setup_teardown(test_longer_round_trips, enter, leave),
+        cmocka_unit_test_setup_teardown(test_more_loss_than_usual, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

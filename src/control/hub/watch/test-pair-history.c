@@ -58,14 +58,16 @@ static void test_points(void **state)
     struct pair_point p = direct(1500);
 
     expect_text(pair_history_encode(&h, WALL), "{\"minutes\":[],\"hours\":[]}");
+    p.jitter_us = 250;
     p.loss0 = 2500;
     p.rate_kib[1] = 2;
     put(&h, 0, p);
     put(&h, 0, idle); /* the same minute */
     put(&h, 2, idle);
     expect_text(pair_history_encode(&h, WALL + 150),
-        "{\"minutes\":[{\"at\":1800000000,\"state\":\"direct\",\"rttMs\":1.5,\"lossPercent\":[0.25,"
-        "null],\"bytesPerSecond\":[0,2048]},{\"at\":1800000120,\"state\":\"idle\"}],\"hours\":[]}");
+        "{\"minutes\":[{\"at\":1800000000,\"state\":\"direct\",\"rttMs\":1.5,"
+        "\"jitterMs\":0.25,\"lossPercent\":[0.25,null],\"bytesPerSecond\":[0,2048]},{\"at\":"
+        "1800000120,\"state\":\"idle\"}],\"hours\":[]}");
 }
 
 /* What is an hour old is no minute any more, also where nothing has come since. */
@@ -91,6 +93,7 @@ static void test_hours(void **state)
     json_t *json;
 
     lossy.loss1 = 100;
+    lossy.jitter_us = 500;
     lossy.rate_kib[0] = 10;
     put(&h, 57, direct(1000));
     put(&h, 58, lossy);
@@ -99,8 +102,8 @@ static void test_hours(void **state)
     put(&h, 60, idle);
     json = pair_history_encode(&h, WALL + 3600);
     expect_text(json_incref(json_object_get(json, "hours")),
-        "[{\"at\":1800000000,\"state\":\"direct\",\"rttMs\":2.0,\"lossPercent\":[null,0.01],"
-        "\"bytesPerSecond\":[10240,0]}]");
+        "[{\"at\":1800000000,\"state\":\"direct\",\"rttMs\":2.0,\"jitterMs\":0.5,"
+        "\"lossPercent\":[null,0.01],\"bytesPerSecond\":[10240,0]}]");
     json_decref(json);
     /* Hours without any point have none, and neither do minutes of the hour before. */
     put(&h, 60 * 5 + 10, direct(5000));

@@ -35,6 +35,22 @@ static void say_one_way(struct preflight_report *r, const struct preflight_input
         name_of(in, to), in->nodes[to].facts.interface, name_of(in, from), name_of(in, from));
 }
 
+/* Pings of one of them come to nothing, and those of the other one are answered. */
+static void say_unanswered(struct preflight_report *r, const struct preflight_input *in,
+    const struct preflight_pair *p, unsigned way)
+{
+    size_t from = way == 0 ? p->a : p->b;
+    size_t to = way == 0 ? p->b : p->a;
+    struct preflight_finding *f = preflight__add(r, PREFLIGHT_ONE_WAY, PREFLIGHT_NO, p->a, p->b);
+
+    preflight__say(f->text, "%s does not answer %s, though %s answers %s", name_of(in, to),
+        name_of(in, from), name_of(in, from), name_of(in, to));
+    preflight__say(f->fix,
+        "look for a packet filter on %s that lets in on %s only answers to what it has asked "
+        "(nft list ruleset)",
+        name_of(in, to), in->nodes[to].facts.interface);
+}
+
 /* Returns true when the members do not reach each other, so that nothing else can be judged. */
 static bool assess_reach(
     struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
@@ -57,9 +73,10 @@ static bool assess_reach(
     return true;
 }
 
-/* ---- size ---------------------------------------------------------------------------------- */
+/* ---- answers and sizes
+ * ---------------------------------------------------------------------------------- */
 
-static void assess_size(struct preflight_report *r, const struct preflight_input *in,
+static void assess_way(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)
 {
     const struct idle_test *l = &p->idle[way];
@@ -67,6 +84,10 @@ static void assess_size(struct preflight_report *r, const struct preflight_input
     size_t to = way == 0 ? p->b : p->a;
     struct preflight_finding *f;
 
+    if (l->back == 0) {
+        say_unanswered(r, in, p, way);
+        return;
+    }
     if (l->route_mtu > 0 && l->packet_max < l->route_mtu) {
         f = preflight__add(r, PREFLIGHT_MTU, PREFLIGHT_NO, p->a, p->b);
         preflight__say(f->text,
@@ -86,7 +107,7 @@ static void assess_size(struct preflight_report *r, const struct preflight_input
                 l->packet_max, (unsigned)MTU_MIN);
         return;
     }
-    if (l->transferred || l->back == 0 || preflight__has_fatal_loss(p))
+    if (l->transferred || preflight__has_fatal_loss(p))
         return;
     f = preflight__add(r, PREFLIGHT_TCP, PREFLIGHT_NO, p->a, p->b);
     preflight__say(f->text, "pings from %s to %s are answered, but a TCP connection %s: %s",
@@ -128,7 +149,7 @@ static void assess_idle(
 
         if (!p->has_idle[way])
             continue;
-        assess_size(r, in, p, way);
+        assess_way(r, in, p, way);
         /* A finding for one direction is enough. */
         if (r->n > before)
             break;

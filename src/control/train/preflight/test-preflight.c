@@ -284,6 +284,21 @@ static void test_one_way(void **state)
     assert_non_null(strstr(m->report.items[0].text, "packets from n4 do not reach n2"));
 }
 
+/* A packet filter lets in what was asked for, and nothing else. */
+static void test_answered_one_way(void **state)
+{
+    struct mesh *m = *state;
+    struct preflight_pair *p = pair(m, 1, 3);
+    const struct preflight_finding *f;
+
+    p->idle[1] = silence();
+    p->has_bulk = false;
+    f = only(m, PREFLIGHT_ONE_WAY, PREFLIGHT_NO);
+    assert_names(f, 1, 3);
+    assert_string_equal(f->text, "n2 does not answer n4, though n4 answers n2");
+    assert_non_null(strstr(f->fix, "look for a packet filter on n2 that lets in on "));
+}
+
 static void test_mtu(void **state)
 {
     struct mesh *m = *state;
@@ -751,6 +766,7 @@ int main(void)
         CASE(test_unreachable),
         CASE(test_not_measured),
         CASE(test_one_way),
+        CASE(test_answered_one_way),
         CASE(test_mtu),
         CASE(test_mtu_of_a_member),
         CASE(test_tcp),

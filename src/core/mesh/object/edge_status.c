@@ -134,7 +134,7 @@ static void decode_endpoint(struct fields *f, const char *name, struct endpoint 
         fields_fail(f, "\"%s\": %s", name, err_text(&why));
 }
 
-/* {"lost", "packets", "seconds", "periods"} */
+/* {"lost", "packets", "seconds", "periods", "usualPpm"?, "isWorse"?} */
 static void decode_loss(struct fields *f, struct loss_rate *ret)
 {
     const json_t *json = fields_object(f, "lossIn", FIELDS_OPTIONAL);
@@ -148,6 +148,9 @@ static void decode_loss(struct fields *f, struct loss_rate *ret)
     fields_u64(&one, "lost", FIELDS_REQUIRED, 0, r.packets, &r.lost);
     fields_int(&one, "seconds", FIELDS_REQUIRED, 0, UINT32_MAX, &r.seconds);
     fields_int(&one, "periods", FIELDS_REQUIRED, 0, UINT32_MAX, &r.periods);
+    r.has_usual = json_object_get(json, "usualPpm") != NULL;
+    fields_int(&one, "usualPpm", FIELDS_OPTIONAL, 0, 1000000, &r.usual_ppm);
+    fields_bool(&one, "isWorse", FIELDS_OPTIONAL, &r.is_worse);
     f->failed = fields_end(&one);
     *ret = r;
 }
@@ -156,9 +159,10 @@ json_t *edge_loss_encode(const struct loss_rate *r)
 {
     if (!loss_rate_is_known(r))
         return NULL;
-    return json_pack("{s:I, s:I, s:I, s:I}", "lost", (json_int_t)r->lost, "packets",
+    return json_pack("{s:I, s:I, s:I, s:I, s:o*, s:o*}", "lost", (json_int_t)r->lost, "packets",
         (json_int_t)r->packets, "seconds", (json_int_t)r->seconds, "periods",
-        (json_int_t)r->periods);
+        (json_int_t)r->periods, "usualPpm", r->has_usual ? json_integer(r->usual_ppm) : NULL,
+        "isWorse", r->is_worse ? json_true() : NULL);
 }
 
 static uint32_t decode_rtt(struct fields *f, const char *name)

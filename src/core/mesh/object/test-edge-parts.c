@@ -47,6 +47,10 @@ static void test_refusals(void **state)
         {EDGE_OWNER_AGENT,
             "{\"b\":{\"lossIn\":{\"packets\":5,\"lost\":6,\"seconds\":1,\"periods\":1}}}",
             "the edge to \"b\": \"lost\" is not a whole number from 0 to 5"},
+        {EDGE_OWNER_AGENT,
+            "{\"b\":{\"lossIn\":{\"packets\":5,\"lost\":1,\"seconds\":1,\"periods\":1,"
+            "\"usualPpm\":1000001}}}",
+            "the edge to \"b\": \"usualPpm\" is not a whole number from 0 to 1000000"},
         {EDGE_OWNER_AGENT, "{\"b\":{\"rtt\":20}}", "the edge to \"b\": \"rtt\" is not an object"},
         {EDGE_OWNER_AGENT, "{\"b\":{\"rtt\":{\"p50Ms\":20}}}",
             "the edge to \"b\": \"samples\" is missing"},
@@ -97,7 +101,8 @@ static void test_parts_come_back(void **state)
         {EDGE_OWNER_AGENT,
             "{\"b\": {\"path\": \"stream\", \"handshakeAgeSeconds\": 0, \"endpoint\": "
             "\"192.0.2.7:51820\", \"publicKey\": \"" KEY "\", \"alarm\": true, "
-            "\"lossIn\": {\"lost\": 12, \"packets\": 12000, \"seconds\": 58, \"periods\": 6}, "
+            "\"lossIn\": {\"lost\": 12, \"packets\": 12000, \"seconds\": 58, \"periods\": 6, "
+            "\"usualPpm\": 0, \"isWorse\": true}, "
             "\"rtt\": {\"p50Ms\": 20.5, \"p99Ms\": 60000.0, \"jitterMs\": 0.25, \"samples\": 8, "
             "\"usualMs\": 19.5}, "
             "\"fellAt\": 1789999999, \"error\": \"no engine\"}, \"c\": {}}"},

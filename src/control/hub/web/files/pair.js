@@ -74,6 +74,8 @@ function keptCharts(nodes, list, each) {
   const parts = [strip(points, from, to)];
   if (list.some((p) => p.rttMs))
     parts.push(chart("Round trip", of((p) => p.rttMs && p.rttMs * 1000), from, to, f.rtt));
+  if (list.some((p) => p.jitterMs))
+    parts.push(chart("Jitter", of((p) => p.jitterMs && p.jitterMs * 1000), from, to, f.rtt));
   for (const [name, i] of [[`${nodes[0]} → ${nodes[1]}`, 0], [`${nodes[1]} → ${nodes[0]}`, 1]]) {
     if (list.some((p) => p.lossPercent?.[i] > 0))
       parts.push(chart(`Loss ${name}`, of((p) => p.lossPercent?.[i] == null ? undefined : p.lossPercent[i] * 10000),

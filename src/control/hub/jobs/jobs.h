@@ -281,6 +281,7 @@ void jobs_each_rate(const struct jobs_service *s,
  */
 void jobs_each(
     const struct jobs_service *s, void (*fn)(void *arg, const struct job *job), void *arg);
+
 /** jobs_each_slow() - the lines that hold up the network's jobs, as job_health_each_slow(). */
 void jobs_each_slow(const struct jobs_service *s,
     void (*fn)(void *arg, const char *job, const struct job_slow_line *line), void *arg);

@@ -13,6 +13,8 @@ import pytest
 from lab import Lab, wait_for
 from lab.support.agents import Site
 
+from .net import BUSY
+
 pytestmark = pytest.mark.namespaces
 
 TOPOLOGY = """
@@ -63,7 +65,7 @@ def test_round_trips_take_longer(site: Site) -> None:
     assert " ms, usually " in table
     site.lab.link("a").set(out_delay=f"{LONGER_MS}ms")
     wait_for(lambda: FOUND in findings(site), 180, "the hub to find it")
-    assert findings(site).keys() == {FOUND}
+    assert {one for one in findings(site) if one[0] not in BUSY} == {FOUND}
     text = findings(site)[FOUND]
     assert text.startswith("each round trip between "), text
     assert f"has taken {LONGER_MS}." in text, text

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "hub/model/model.h"
 #include "hub/record/request.h"
+#include "hub/watch/access_view.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/health.h"
 #include "hub/watch/pair_history.h"
@@ -48,6 +49,7 @@
 struct reports {
     struct model *model; /* pins */
     struct edge_events events;
+    struct access_view access;       /* what rules let in and refuse */
     struct health health;            /* what is found of it */
     struct pair_histories histories; /* how each pair has been */
     const struct relay_line *line;   /* pins: of this hub's relay; NULL: it has none */

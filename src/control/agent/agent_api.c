@@ -263,7 +263,8 @@ static void put_ports(void *ctx, const struct request *rq, struct response *rs)
         access_rules_apply(
             &a->access, a->state.interface, a->reconcile.engine, &a->snapshot, rq->now);
     response_json(rs, 200,
-        json_pack("{s:b, s:s*}", "enforced", (int)(is_here && a->access.fault.code == 0), "why",
+        json_pack("{s:b, s:s*}", "enforced",
+            (int)(is_here && access_rules_are_enforced(&a->access)), "why",
             a->access.fault.code != 0 ? err_text(&a->access.fault) : NULL));
 }
 

@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "base/secret.h"
 #include "engine/engine.h"
+#include "engine/engine_access.h"
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"
 #include "net/netlink/netlink.h"
@@ -291,6 +292,46 @@ static void test_next_keys(void **state)
         assert_non_null(strstr(err_text(&e), "one key at a time"));
 }
 
+/* What it goes by, and nothing has come yet. */
+static void expect_rules(struct engine *engine, bool is_on, uint64_t tag)
+{
+    struct engine_access a = {.is_on = false};
+    struct err e = ERR_NULL;
+
+    if (engine_get_access(engine, &a, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    assert_int_equal(a.is_on, is_on);
+    assert_int_equal(a.tag, tag);
+    assert_int_equal(a.n_rules + a.n_kinds + a.refused, 0);
+    engine_access_deinit(&a);
+}
+
+/* All of them count, or none. */
+static void test_rules(void **state)
+{
+    static const char rules[] =
+        "self 10.42.0.2\nrefuse in\nset 10.42.0.1\nrule ssh\nallow tcp/22-22\nin set:0 10.42.0.2\n";
+    struct engine *engine = need(state);
+    struct err e = ERR_NULL;
+    int r = engine_set_access(engine, rules, 7, &e);
+
+    if (engine->ops->kind == ENGINE_KIND_KERNEL) {
+        assert_int_equal(r, ENGINE_E_UNSUPPORTED);
+        assert_non_null(strstr(err_text(&e), "goes by no rules"));
+        return;
+    }
+    assert_int_equal(r, 0);
+    expect_rules(engine, true, 7);
+    assert_int_equal(engine_set_access(engine, "rule ssh\nallow ssh\n", 8, &e), -EINVAL);
+    expect_rules(engine, true, 7);
+    assert_int_equal(engine_set_access(engine, "", 9, &e), 0);
+    expect_rules(engine, true, 9);
+    assert_int_equal(engine_set_access(engine, NULL, 0, &e), 0);
+    expect_rules(engine, false, 0);
+    assert_int_equal(engine_set_access(engine, NULL, 0, &e), 0);
+    assert_int_equal(engine_set_access(engine, rules, 10, &e), 0);
+}
+
 /* The kernel's engine keeps that to itself; the other one says why what is off is off. */
 static void test_offloads(void **state)
 {
@@ -355,6 +396,7 @@ static void test_merging(void **state)
         cmocka_unit_test_setup_teardown(test_offloads, set_up_it, tear_down),                      \
         cmocka_unit_test_setup_teardown(test_rates, set_up_it, tear_down),                         \
         cmocka_unit_test_setup_teardown(test_next_keys, set_up_it, tear_down),                     \
+        cmocka_unit_test_setup_teardown(test_rules, set_up_it, tear_down),                         \
         cmocka_unit_test_setup_teardown(test_interface_is_deleted, set_up_it, tear_down)
 
 int main(void)

@@ -23,6 +23,11 @@ bool access_rules_are_wanted(const struct snapshot *s)
     return !access_scope_is_open(s) || job_ports_is_any(s);
 }
 
+bool access_rules_are_enforced(const struct access_rules *ar)
+{
+    return ar->fault.code == 0 && (ar->lacks.code == 0 || ar->own.is_in);
+}
+
 void access_rules_forget(struct access_rules *ar)
 {
     kept_table_forget(&ar->table);

@@ -65,6 +65,9 @@ bool access_rules_are_wanted(const struct snapshot *s);
 void access_rules_apply(struct access_rules *ar, const char *interface, struct engine *engine,
     const struct snapshot *s, nsec_t now);
 
+/** access_rules_are_enforced() - by whomever; also while there are none. */
+bool access_rules_are_enforced(const struct access_rules *ar);
+
 /** access_rules_tell() - tell an engine that was just opened, and whose interface may not be up,
  * what it is to go by. One that was told something by an earlier process, and is to go by nothing,
  * ends it. */

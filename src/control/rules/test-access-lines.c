@@ -447,6 +447,7 @@ static void test_an_engine_is_told(void **state)
     /* Before there is an engine, what it is to be told is known. */
     access_rules_apply(&ar, "weft0", NULL, &s, 2 * SEC);
     assert_int_equal(ar.fault.code, 0);
+    assert_false(access_rules_are_enforced(&ar));
     access_rules_tell(&ar, &k.engine);
     assert_int_equal(k.n_set, 1);
     assert_non_null(strstr(k.lines, "\nrule a\nallow tcp/22-22\n"));
@@ -454,7 +455,7 @@ static void test_an_engine_is_told(void **state)
     assert_int_equal(k.n_set, 2);
     access_rules_apply(&ar, "weft0", &k.engine, &s, 3 * SEC);
     assert_int_equal(k.n_set, 2);
-    assert_int_equal(ar.fault.code, 0);
+    assert_true(access_rules_are_enforced(&ar));
     access_rules_count(&ar, "weft0", &k.engine, &s, 20 * SEC);
     assert_int_equal(passed_by(&ar, "a"), 4);
     /* Counters are read before a rule goes. */
@@ -489,6 +490,7 @@ static void test_an_engine_that_cannot(void **state)
     put_rule(&s, "a", "{\"from\":[\"members\"],\"to\":[\"members\"],\"allow\":[\"tcp/22\"]}");
     access_rules_apply(&ar, "weft0", &k.engine, &s, SEC);
     assert_string_equal(err_text(&ar.fault), "there is none, and it cannot");
+    assert_false(access_rules_are_enforced(&ar));
     k.is_unable = false;
     access_rules_apply(&ar, "weft0", &k.engine, &s, 2 * SEC);
     assert_int_equal(ar.fault.code, 0);

@@ -117,6 +117,8 @@ def test_who_reaches_which_port(net: Network) -> None:
     assert (tested.rc, tested.out.splitlines()[0]) == (3, "refused: none of the 1 rules allows it")
     net.rule("add", "ping", "--from", "node:n1", "--to", "node:n2", "--allow", "icmp")
     wait_for(lambda: net.pings("n1", "n2"), 10, "pings to pass")
+    # In fragments, too.
+    assert net.site.nodes["n1"].can_ping(net.site.nodes["n2"].address(), "-s", "4000")
     assert not net.pings("n2", "n1")
     # The agents are heard all the while.
     assert net.site.hub_nodes().keys() >= set(NODES)

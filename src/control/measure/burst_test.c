@@ -54,6 +54,10 @@
 /* Fewer say nothing of a rate. */
 #define DATAGRAMS_MIN  16
 #define IP_UDP_HEADERS 28
+/* The same of IPv6. */
+#define IP6_UDP_HEADERS 48
+/* What JSON holds of a rate (result.c). */
+#define RATE_MAX (1ull << 50)
 
 /* ---- the socket of an end ------------------------------------------------------------------- */
 
@@ -66,7 +70,10 @@ struct burst_end {
     uint16_t port;       /* its own, on this machine */
 };
 
-#define BURST_END_NULL {.fd = -1}
+#define BURST_END_NULL                                                                             \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
 
 /* Opens it on a port that the kernel chooses. @own: its address; none: any of the peer's family. */
 static int open_end(
@@ -212,8 +219,16 @@ static bool meet(struct burst_end *b, const struct endpoint *to)
 struct burst_state {
     struct burst *result;
     struct burst_end end;
-    int control; /* owns; the connection to the peer, in the tunnel */
+    int control;             /* owns; the connection to the peer, in the tunnel */
+    struct train_marks sent; /* what was sent when */
+    nsec_t waited;           /* for room in the socket */
 };
+
+/* Bytes of a datagram on the line. */
+static uint32_t size_on_line(const struct burst_state *s)
+{
+    return s->result->size + (ip_addr_is_v4(&s->end.peer) ? IP_UDP_HEADERS : IP6_UDP_HEADERS);
+}
 
 static int compare_u32(const void *a, const void *b)
 {
@@ -262,6 +277,7 @@ static bool set_segments(int fd, int size)
 
 /* What is sent at a time: datagrams, in each a frame and its part of the text. */
 struct piece {
+    struct frame head; /* of each datagram; its number is that of the first one */
     uint8_t frame[FRAME_LEN];
     uint8_t *text; /* owns */
     size_t each;   /* bytes of the text in a datagram */
@@ -294,17 +310,19 @@ static void close_piece(struct piece *p)
     free(p->text);
 }
 
-static int open_piece(struct piece *p, const struct burst_state *s, bool tls, struct err *e)
+static int open_piece(
+    struct piece *p, const struct burst_state *s, const struct order *o, struct err *e)
 {
-    struct frame f = {.kind = FRAME_PING, .counted = true, .is_silent = true, .id = s->end.id};
+    unsigned most = o->is_paced && o->at_once < SEGMENTS_MAX ? o->at_once : SEGMENTS_MAX;
     unsigned n = PIECE_MAX / s->result->size;
 
     *p = (struct piece){
-        .n = n < SEGMENTS_MAX ? n : SEGMENTS_MAX, .each = s->result->size - FRAME_LEN};
+        .head = {.kind = FRAME_PING, .counted = true, .is_silent = true, .id = s->end.id},
+        .n = n < most ? n : most,
+        .each = s->result->size - FRAME_LEN};
     p->text = calloc(p->n, p->each + 1);
-    if (!p->text || (tls && !open_cipher(p)))
+    if (!p->text || (o->tls && !open_cipher(p)))
         return err_set(e, -ENOMEM, "no memory for a burst");
-    frame_encode(&f, p->frame);
     for (unsigned i = 0; i < p->n; i++) {
         p->parts[2 * i] = (struct iovec){.iov_base = p->frame, .iov_len = FRAME_LEN};
         p->parts[2 * i + 1] = (struct iovec){.iov_base = p->text + i * p->each, .iov_len = p->each};
@@ -327,11 +345,41 @@ static bool encrypt(struct piece *p, unsigned n)
     return true;
 }
 
-/* Sends @p again and again, as fast as the socket takes it. */
+/* Waits until the next datagrams of a train are to be sent. */
+static void keep_pace(const struct burst_state *s, const struct order *o, nsec_t began)
+{
+    double bits = (double)s->result->sent * size_on_line(s) * 8;
+    nsec_t due = began + (nsec_t)(bits * (double)NSEC_PER_SEC / (double)o->bits_per_s);
+    nsec_t left = due - clock_now();
+    struct timespec ts = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
+
+    if (left > 0)
+        (void)ppoll(NULL, 0, &ts, NULL);
+}
+
+/* Numbers the datagrams that are sent next, and notes when that is. */
+static void mark_piece(struct burst_state *s, struct piece *p)
+{
+    const struct train_mark mark = {
+        .at = clock_now(), .sent = s->result->sent, .waited = s->waited};
+
+    train_marks_add(&s->sent, &mark);
+    p->head.seq = s->result->sent;
+    frame_encode(&p->head, p->frame);
+}
+
+static void wait_for_room(struct burst_state *s, nsec_t until, nsec_t now)
+{
+    (void)socket_wait(s->end.fd, POLLOUT, nsec_min(until, now + NSEC_PER_MSEC));
+    s->waited += clock_now() - now;
+}
+
+/* Sends @p again and again, as fast as the socket takes it, or as the order says. */
 static void send_pieces(struct burst_state *s, const struct order *o, struct piece *p)
 {
     struct burst *ret = s->result;
-    nsec_t until = clock_now() + (nsec_t)o->ms * NSEC_PER_MSEC;
+    nsec_t began = clock_now();
+    nsec_t until = began + (nsec_t)o->ms * NSEC_PER_MSEC;
     union sockaddr_inet sa;
     struct msghdr mh = {.msg_name = &sa,
         .msg_namelen = sockaddr_from_endpoint(&sa, &s->end.at),
@@ -346,12 +394,15 @@ static void send_pieces(struct burst_state *s, const struct order *o, struct pie
         if (!is_ready && !encrypt(p, many))
             break;
         is_ready = true;
+        if (o->is_paced)
+            keep_pace(s, o, began);
+        mark_piece(s, p);
         mh.msg_iovlen = (size_t)2 * many;
         if (sendmsg(s->end.fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
             ret->sent += many;
             is_ready = !p->cipher;
         } else if (errno == EAGAIN || errno == ENOBUFS) {
-            (void)socket_wait(s->end.fd, POLLOUT, nsec_min(until, now + NSEC_PER_MSEC));
+            wait_for_room(s, until, now);
         } else if (is_cut) {
             /* The kernel, or the interface, cuts no datagrams. */
             is_cut = !set_segments(s->end.fd, 0);
@@ -365,12 +416,25 @@ static void send_pieces(struct burst_state *s, const struct order *o, struct pie
 static int send_burst(struct burst_state *s, const struct order *o, struct err *e)
 {
     struct piece p;
-    int r = open_piece(&p, s, o->tls, e);
+    int r = open_piece(&p, s, o, e);
 
     if (r == 0)
         send_pieces(s, o, &p);
     close_piece(&p);
     return r;
+}
+
+/* What the train says of the line. */
+static void evaluate(struct burst_state *s, const struct caught *caught)
+{
+    struct train_result r =
+        train_evaluate(&s->sent, &caught->marks, size_on_line(s), caught->missed);
+
+    if (r.sent_bits_per_s > RATE_MAX)
+        r.sent_bits_per_s = RATE_MAX;
+    if (r.bits_per_s > RATE_MAX)
+        r = (struct train_result){.verdict = TRAIN_NOTHING};
+    s->result->train = r;
 }
 
 /* Says that it is over, and reads what has come of it. */
@@ -392,6 +456,7 @@ static int collect(struct burst_state *s, struct err *e)
         return r;
     ret->heard = caught.heard < ret->sent ? caught.heard : ret->sent;
     ret->bits_per_s = caught.bits_per_s;
+    evaluate(s, &caught);
     if (ret->bits_per_s == 0)
         return err_set(e, -ENODATA, "of %u datagrams %u arrived, too few to tell a rate",
             (unsigned)ret->sent, (unsigned)ret->heard);
@@ -494,12 +559,18 @@ struct catching {
     nsec_t first_at;      /* when the kernel had it, wall clock; 0: nothing has come */
     nsec_t last_at;
     nsec_t heard_at; /* monotonic */
+    uint32_t size;   /* bytes of each datagram */
+    uint32_t missed; /* datagrams that were lost in the socket */
+    struct train_marks marks;
     unsigned n_openers;
     nsec_t opener_at; /* of the next one; NSEC_NEVER: none is needed any more */
 };
 
-static void count_burst(struct catching *c, size_t len, nsec_t at)
+/* @seq: how many had been sent before it. */
+static void count_burst(struct catching *c, size_t len, uint32_t seq, nsec_t at)
 {
+    struct train_mark mark;
+
     c->bytes += len;
     c->heard_at = clock_now();
     if (c->first_at == 0) {
@@ -507,20 +578,31 @@ static void count_burst(struct catching *c, size_t len, nsec_t at)
         c->first_bytes = len;
     }
     c->last_at = at;
+    mark = (struct train_mark){
+        .at = at - c->first_at, .sent = seq, .heard = (uint32_t)(c->bytes / c->size)};
+    /* Not where the clock was set back, or two have changed places. */
+    if (mark.at >= 0)
+        train_marks_add(&c->marks, &mark);
 }
 
-/* When the kernel had it, before it waited here. */
-static nsec_t arrived_at(struct msghdr *mh)
+/* When the kernel had it, before it waited here; and how many it has had no room for so far. */
+static nsec_t arrived_at(struct msghdr *mh, uint32_t *missed)
 {
+    nsec_t ret = 0;
+
     for (struct cmsghdr *cm = CMSG_FIRSTHDR(mh); cm; cm = CMSG_NXTHDR(mh, cm)) {
         struct timespec ts;
 
-        if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_TIMESTAMPNS)
+        if (cm->cmsg_level != SOL_SOCKET)
+            continue;
+        if (cm->cmsg_type == SO_RXQ_OVFL)
+            memcpy(missed, CMSG_DATA(cm), sizeof(*missed));
+        if (cm->cmsg_type != SCM_TIMESTAMPNS)
             continue;
         memcpy(&ts, CMSG_DATA(cm), sizeof(ts));
-        return (nsec_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+        ret = (nsec_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
     }
-    return clock_wall();
+    return ret != 0 ? ret : clock_wall();
 }
 
 /* Takes one datagram, or several that the kernel has put together. False: there is none. */
@@ -548,7 +630,7 @@ static bool take_datagram(struct catching *c, uint8_t *buf)
     c->end.at = from;
     c->opener_at = NSEC_NEVER;
     if (f.counted)
-        count_burst(c, (size_t)n, arrived_at(&mh));
+        count_burst(c, (size_t)n, f.seq, arrived_at(&mh, &c->missed));
     else if (!f.is_silent)
         send_frame(&c->end, &from, FRAME_PONG, f.seq);
     return true;
@@ -592,7 +674,8 @@ static void catch_all(struct catching *c, int control, nsec_t deadline)
 
 static struct caught result_of(const struct catching *c, uint32_t size)
 {
-    struct caught ret = {.heard = (uint32_t)(c->bytes / size)};
+    struct caught ret = {
+        .heard = (uint32_t)(c->bytes / size), .missed = c->missed, .marks = c->marks};
     nsec_t took = c->last_at - c->first_at;
 
     if (ret.heard >= DATAGRAMS_MIN && took > 0 && took < DRAIN_FOR + NSEC_PER_SEC)
@@ -604,7 +687,7 @@ void burst_serve(int fd, const struct order *o, const struct dial_target *from,
     const struct ip_addr *own, const struct burst_place *place)
 {
     static const struct ip_addr any;
-    struct catching c = {.end = BURST_END_NULL, .opener_at = NSEC_NEVER};
+    struct catching c = {.end = BURST_END_NULL, .opener_at = NSEC_NEVER, .size = o->size};
     nsec_t deadline =
         clock_now() + DIAL_TIME + MEET_FOR + (nsec_t)o->ms * NSEC_PER_MSEC + DRAIN_FOR;
     struct err e = ERR_NULL;
@@ -622,6 +705,7 @@ void burst_serve(int fd, const struct order *o, const struct dial_target *from,
              0) {
         (void)setsockopt(c.end.fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
         (void)setsockopt(c.end.fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one));
+        (void)setsockopt(c.end.fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one));
         c.sender = place_of(&c.end.peer, (uint16_t)o->port, (uint16_t)o->mapped);
         if (o->underlay && !candidate_is_private(&c.end.peer))
             mapped = ask_mapped(&c.end, &place->stun);

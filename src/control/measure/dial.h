@@ -84,7 +84,10 @@ struct line_buffer {
     size_t cap;
 };
 
-#define LINE_BUFFER_NULL {0}
+#define LINE_BUFFER_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** line_buffer_deinit() - release what was read; idempotent, safe on LINE_BUFFER_NULL. */
 void line_buffer_deinit(struct line_buffer *lb);

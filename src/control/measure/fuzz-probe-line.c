@@ -31,6 +31,7 @@ static void check_order(const json_t *json)
     assert(o.datagrams <= ORDER_DATAGRAMS_MAX && o.per_second <= ORDER_PER_SECOND_MAX);
     assert(o.kind != ORDER_LOSS || (o.datagrams > 0 && o.per_second > 0 && o.ms > 0));
     assert(o.kind != ORDER_BURST || (o.ms <= ORDER_BURST_MS_MAX && o.bytes <= ORDER_BURST_MAX));
+    assert(!o.is_paced || (o.bits_per_s > 0 && o.at_once <= ORDER_AT_ONCE_MAX && o.at_once > 0));
     assert(o.kind != ORDER_CATCH || (o.size >= FRAME_LEN && o.size <= ORDER_DATAGRAM_MAX));
     assert(o.kind != ORDER_ALLREDUCE || (o.rank < o.n_addrs && o.bytes <= ORDER_VECTOR_MAX));
     text = order_encode(&o);
@@ -88,6 +89,24 @@ static void check_idle(const struct idle_test *idle)
     json_decref(twice);
 }
 
+/* Marks that somebody else has made say something or nothing, whatever they are. */
+static void check_caught(const struct caught *caught)
+{
+    struct train_marks sent = {.n = 0};
+    struct caught again;
+    json_t *text = caught_encode(caught);
+    struct train_result r;
+
+    assert(caught->heard <= 10000000 && caught->marks.n <= TRAIN_MARKS_MAX);
+    assert(text && caught_decode(&again, text, NULL) == 0);
+    assert(again.marks.n == caught->marks.n && again.missed == caught->missed);
+    json_decref(text);
+    for (uint32_t i = 0; i < 64; i++)
+        train_marks_add(&sent, &(struct train_mark){.at = i * NSEC_PER_MSEC, .sent = 32 * i});
+    r = train_evaluate(&sent, &caught->marks, 1420, caught->missed);
+    assert(r.verdict < TRAIN_VERDICT_N && (r.verdict == TRAIN_NOTHING || r.bits_per_s > 0));
+}
+
 static void check_results(const json_t *json)
 {
     static struct facts facts;
@@ -117,7 +136,7 @@ static void check_results(const json_t *json)
     if (burst_decode(&burst, json, &e) == 0)
         assert(memchr(burst.via, '\0', sizeof(burst.via)) && burst.size <= UINT16_MAX);
     if (caught_decode(&caught, json, &e) == 0)
-        assert(caught.heard <= 10000000);
+        check_caught(&caught);
     if (allreduce_decode(&sum, json, &e) == 0)
         assert(sum.elapsed >= 0);
     if (facts_decode(&facts, json, &e) == 0) {

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "base/traffic.h"
 #include "measure/table.h"
 #include "mesh/object/fields.h"
 
@@ -95,6 +96,12 @@ static const struct row order_rows[] = {
     {ROW(U32, "ms", struct order, ms), .min = 1, .max = ORDER_BURST_MS_MAX,
         .kinds = BIT(BURST) | BIT(CATCH)},
     {ROW(U64, "bytes", struct order, bytes), .min = 1, .max = ORDER_BURST_MAX, .kinds = BIT(BURST)},
+    {ROW(U64, "bitsPerSecond", struct order, bits_per_s), .is_optional = true,
+        .has = offsetof(struct order, is_paced), .min = TRAFFIC_RATE_MIN, .max = TRAFFIC_RATE_MAX,
+        .kinds = BIT(BURST)},
+    {ROW(U32, "atOnce", struct order, at_once), .is_optional = true,
+        .has = offsetof(struct order, is_paced), .min = 1, .max = ORDER_AT_ONCE_MAX,
+        .kinds = BIT(BURST)},
     {ROW(U32, "size", struct order, size), .min = FRAME_LEN, .max = ORDER_DATAGRAM_MAX,
         .kinds = BIT(CATCH)},
     {ROW(U32, "port", struct order, port), .min = 1, .max = UINT16_MAX, .kinds = BIT(CATCH)},
@@ -185,6 +192,9 @@ int order_decode(struct order *ret, const json_t *json, struct err *e)
     if (kind == ORDER_ALLREDUCE)
         fields_u64(&f, "rank", FIELDS_REQUIRED, 0, o.n_addrs > 0 ? o.n_addrs - 1 : 0, &rank);
     table_decode(&f, order_rows, 1u << kind, &o);
+    o.is_paced = o.bits_per_s != 0;
+    if (o.is_paced && o.at_once == 0)
+        o.at_once = 1;
     if (fields_end(&f) != 0) {
         order_deinit(&o);
         return fields_end(&f);

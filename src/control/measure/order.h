@@ -34,9 +34,10 @@
 #define ORDER_SECONDS_MAX    600            /* of one session */
 #define ORDER_DATAGRAMS_MAX  100000         /* of one test of loss */
 #define ORDER_PER_SECOND_MAX 50000          /* datagrams of it */
-#define ORDER_BURST_MS_MAX   1000           /* of one burst */
+#define ORDER_BURST_MS_MAX   1000           /* of one burst, or of one train */
 #define ORDER_BURST_MAX      (256ull << 20) /* bytes of it */
 #define ORDER_DATAGRAM_MAX   9216           /* bytes of one of its datagrams */
+#define ORDER_AT_ONCE_MAX    32             /* datagrams of a train that are sent together */
 
 enum order_kind {
     ORDER_NONE,
@@ -108,6 +109,9 @@ struct order {
     uint32_t streams;         /* BULK */
     uint32_t ms; /* BULK, SINK, SOURCE, BURST, CATCH: how long to send; LOSS, ALLREDUCE: at most */
     uint64_t bytes;           /* BULK, SOURCE, BURST: at most; ALLREDUCE: of the vector */
+    bool is_paced;            /* BURST: a train (uplink/train.h); the next two are set */
+    uint64_t bits_per_s;      /* BURST: at which it is sent, with headers */
+    uint32_t at_once;         /* BURST: so many datagrams are sent together at most */
     uint32_t size;            /* CATCH: bytes of each datagram */
     uint32_t port;            /* CATCH: of the sender's socket */
     uint32_t mapped;          /* CATCH: the same, as a server sees it; 0: not known */
@@ -124,7 +128,10 @@ struct order {
     size_t n_names;
 };
 
-#define ORDER_NULL {0}
+#define ORDER_NULL                                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** order_deinit() - release the order's lists; idempotent, safe on ORDER_NULL. */
 void order_deinit(struct order *o);

@@ -75,6 +75,14 @@ static const struct row loss_test_rows[] = {
     {.type = ROW_END},
 };
 
+static const struct row train_rows[] = {
+    {ROW(ENUM, "verdict", struct train_result, verdict), .names = train_verdict_names,
+        .max = TRAIN_VERDICT_N},
+    {ROW(U64, "bitsPerSecond", struct train_result, bits_per_s), .max = RATE_MAX},
+    {ROW(U64, "sentBitsPerSecond", struct train_result, sent_bits_per_s), .max = RATE_MAX},
+    {.type = ROW_END},
+};
+
 static const struct row burst_rows[] = {
     {ROW(U32, "rttMinUs", struct burst, rtt_min_us), .max = USEC_MAX},
     {ROW(U32, "rttMedianUs", struct burst, rtt_median_us), .max = USEC_MAX},
@@ -82,6 +90,8 @@ static const struct row burst_rows[] = {
     {ROW(U32, "sent", struct burst, sent), .max = DATAGRAMS_MAX},
     {ROW(U32, "heard", struct burst, heard), .max = DATAGRAMS_MAX},
     {ROW(U64, "bitsPerSecond", struct burst, bits_per_s), .max = RATE_MAX},
+    /* A member of an earlier version does not say this. */
+    {ROW(OBJECT, "train", struct burst, train), .is_optional = true, .rows = train_rows},
     {ROW(TEXT, "via", struct burst, via)},
     {ROW(TEXT, "why", struct burst, why)},
     {.type = ROW_END},
@@ -90,6 +100,8 @@ static const struct row burst_rows[] = {
 static const struct row caught_rows[] = {
     {ROW(U32, "heard", struct caught, heard), .max = DATAGRAMS_MAX},
     {ROW(U64, "bitsPerSecond", struct caught, bits_per_s), .max = RATE_MAX},
+    /* Likewise, nor the marks. */
+    {ROW(U32, "missed", struct caught, missed), .is_optional = true, .max = DATAGRAMS_MAX},
     {.type = ROW_END},
 };
 
@@ -165,16 +177,62 @@ int burst_decode(struct burst *ret, const json_t *json, struct err *e)
     return take(json, "the result of a burst", burst_rows, &b, ret, sizeof(*ret), e);
 }
 
+/* [[US, SENT, HEARD], ...] */
+static json_t *encode_marks(const struct train_marks *m)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < m->n; i++)
+        fields_append(&list, json_pack("[I, I, I]", (json_int_t)(m->items[i].at / NSEC_PER_USEC),
+                                 (json_int_t)m->items[i].sent, (json_int_t)m->items[i].heard));
+    return list;
+}
+
+/* False: it is no mark. */
+static bool decode_mark(struct train_mark *ret, const json_t *json)
+{
+    static const json_int_t max[] = {USEC_MAX, DATAGRAMS_MAX, DATAGRAMS_MAX};
+    json_int_t numbers[3];
+
+    if (json_array_size(json) != 3)
+        return false;
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *item = json_array_get(json, i);
+
+        numbers[i] = json_integer_value(item);
+        if (!json_is_integer(item) || numbers[i] < 0 || numbers[i] > max[i])
+            return false;
+    }
+    *ret = (struct train_mark){.at = numbers[0] * NSEC_PER_USEC,
+        .sent = (uint32_t)numbers[1],
+        .heard = (uint32_t)numbers[2]};
+    return true;
+}
+
 json_t *caught_encode(const struct caught *c)
 {
-    return table_encode(json_object(), caught_rows, 0, c);
+    json_t *json = table_encode(json_object(), caught_rows, 0, c);
+
+    if (c->marks.n > 0)
+        fields_set(&json, "marks", encode_marks(&c->marks));
+    return json;
 }
 
 int caught_decode(struct caught *ret, const json_t *json, struct err *e)
 {
+    struct fields f = fields_make(json, "what came of a burst", e);
     struct caught c = {0};
+    const json_t *list = fields_array(&f, "marks", FIELDS_OPTIONAL, 0, TRAIN_MARKS_MAX);
+    const json_t *item;
+    size_t i;
 
-    return take(json, "what came of a burst", caught_rows, &c, ret, sizeof(*ret), e);
+    table_decode(&f, caught_rows, 0, &c);
+    json_array_foreach(list, i, item)
+        if (decode_mark(&c.marks.items[i], item))
+            c.marks.n++;
+        else
+            fields_fail(&f, "mark %zu of \"marks\" is not three numbers in their bounds", i);
+    return fields_give(&f, ret, &c, sizeof(c));
 }
 
 json_t *allreduce_encode(const struct allreduce *rd)

@@ -15,6 +15,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "uplink/train.h"
 
 #define RESULT_WHY_MAX  160
 #define RESULT_PATH_MAX 16
@@ -74,6 +75,7 @@ struct burst {
     uint32_t sent;
     uint32_t heard;             /* how many of these arrived */
     uint64_t bits_per_s;        /* at which they arrived; of their bytes without headers */
+    struct train_result train;  /* what it says of the line, where the peer has made marks */
     char via[IP_ADDR_TEXT_MAX]; /* the peer's address that was used */
     char why[RESULT_WHY_MAX];   /* what failed; "" when nothing did */
 };
@@ -81,7 +83,9 @@ struct burst {
 /** What a member says of the burst that it was sent. */
 struct caught {
     uint32_t heard;
-    uint64_t bits_per_s; /* 0: too few arrived */
+    uint64_t bits_per_s;      /* 0: too few arrived */
+    uint32_t missed;          /* datagrams that were lost in its own socket */
+    struct train_marks marks; /* none: it makes none, as one of an earlier version */
 };
 
 /** One member's part in an all-reduce. */

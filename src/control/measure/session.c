@@ -59,14 +59,20 @@ static struct session_turn *turn_of(struct session *s, const struct ip_addr *who
     return oldest;
 }
 
-/* May @mine have the service now? If not, @ret says who has it, or is to have it. */
-static bool is_its_turn(
-    const struct session *s, const struct session_turn *mine, nsec_t now, struct session_busy *ret)
+static bool is_in_background(const char purpose[static sizeof((struct order){0}.purpose)])
 {
+    return strncmp(purpose, SESSION_IN_BACKGROUND, sizeof((struct order){0}.purpose)) == 0;
+}
+
+/* May @mine have the service now, for @o? If not, @ret says who has it, or is to have it. */
+static bool is_its_turn(const struct session *s, const struct session_turn *mine,
+    const struct order *o, nsec_t now, struct session_busy *ret)
+{
+    bool is_last = is_in_background(o->purpose);
     const struct session_turn *waiting;
     const struct session_turn *first;
 
-    if (s->is_on && now < s->ends_at) {
+    if (s->is_on && now < s->ends_at && (is_last || !is_in_background(s->purpose))) {
         nsec_t over_at = nsec_min(s->turn_since + SESSION_TURN, s->ends_at);
 
         *ret = (struct session_busy){.owner = s->owner, .free_at = over_at};
@@ -79,7 +85,7 @@ static bool is_its_turn(
         const struct session_turn *t = &s->turns[i];
 
         if (t != mine && t->asked_at != 0 && now - t->asked_at < SESSION_WAIT &&
-            t->served_at < first->served_at)
+            (t->served_at < first->served_at || (is_last && first == mine)))
             first = t;
     }
     waiting = first == mine ? NULL : first;
@@ -89,29 +95,39 @@ static bool is_its_turn(
     return !waiting;
 }
 
+/* The current session, if there is one, ends now. Call with the lock held. */
+static void leave_turn(struct session *s, nsec_t now)
+{
+    if (s->is_on && !is_in_background(s->purpose))
+        turn_of(s, &s->owner, now)->served_at = now;
+}
+
 int session_begin(struct session *s, const struct order *o, const struct ip_addr *owner, nsec_t now,
     uint64_t *ret_number, struct session_busy *ret_busy)
 {
+    bool is_last = is_in_background(o->purpose);
     struct session_turn *mine;
     bool goes_on;
     int r = 0;
 
     (void)pthread_mutex_lock(&s->lock);
     mine = turn_of(s, owner, now);
-    if (!is_its_turn(s, mine, now, ret_busy)) {
-        mine->asked_at = now;
+    if (!is_its_turn(s, mine, o, now, ret_busy)) {
+        if (!is_last)
+            mine->asked_at = now;
         r = SESSION_E_BUSY;
     } else {
         /* Sessions of one member that follow each other closely are one turn. */
         goes_on = ip_addr_equal(&s->owner, owner) && mine->served_at != 0 &&
                   now - mine->served_at < SESSION_WAIT;
-        if (s->is_on)
-            turn_of(s, &s->owner, now)->served_at = now;
+        leave_turn(s, now);
         clear_session(s);
         if (!goes_on)
             s->turn_since = now;
-        mine->served_at = now;
-        mine->asked_at = 0;
+        if (!is_last) {
+            mine->served_at = now;
+            mine->asked_at = 0;
+        }
         s->is_on = true;
         s->id = o->id;
         s->owner = *owner;
@@ -137,7 +153,7 @@ void session_end(struct session *s, uint64_t number, nsec_t now)
 {
     (void)pthread_mutex_lock(&s->lock);
     if (s->is_on && s->number == number) {
-        turn_of(s, &s->owner, now)->served_at = now;
+        leave_turn(s, now);
         clear_session(s);
     }
     (void)pthread_mutex_unlock(&s->lock);

@@ -13,6 +13,9 @@
  * refused and has asked within SESSION_WAIT comes before all that were served later than it. So no
  * member, nor several together, holds a service for longer than a turn each.
  *
+ * What an agent measures by itself (SESSION_IN_BACKGROUND) keeps nobody waiting: it ends for
+ * anybody else who asks, comes after all who wait, and is no turn of its member.
+ *
  * Threads: any; everything is guarded by @lock, which is held only briefly.
  */
 #pragma once
@@ -31,6 +34,9 @@
 
 /** For how long one member has the service when others want it. */
 #define SESSION_TURN (120 * NSEC_PER_SEC)
+
+/** The purpose of sessions that give way to all others at once. */
+#define SESSION_IN_BACKGROUND "uplink"
 
 /** Who was refused counts as waiting for so long. */
 #define SESSION_WAIT (15 * NSEC_PER_SEC)

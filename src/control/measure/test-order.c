@@ -144,6 +144,15 @@ static void test_bounds_of_bursts(void **state)
             "\"bytes\""},
         {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 1, \"tls\": 1}",
             "\"tls\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 1, "
+         "\"bitsPerSecond\": 99999}",
+            "\"bitsPerSecond\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 1, "
+         "\"bitsPerSecond\": 100000, \"atOnce\": 33}",
+            "\"atOnce\""},
+        {"{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 1, \"bytes\": 1, "
+         "\"bitsPerSecond\": 1000000000000}",
+            NULL},
         {"{\"op\": \"catch\", " ID ", \"ms\": 1000, \"size\": 9216, \"port\": 65535, "
          "\"mapped\": 0}",
             NULL},
@@ -208,12 +217,14 @@ static void test_there_and_back(void **state)
         "{\"op\": \"port\", " ID "}",
         "{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 100, \"bytes\": 16777216, "
         "\"underlay\": true, \"tls\": true}",
+        "{\"op\": \"burst\", \"peer\": \"10.42.0.3\", \"ms\": 250, \"bytes\": 625000, "
+        "\"underlay\": true, \"bitsPerSecond\": 20000000, \"atOnce\": 3}",
         "{\"op\": \"catch\", " ID ", \"ms\": 100, \"size\": 1392, \"port\": 40001, "
         "\"mapped\": 1025, \"underlay\": true}",
     };
 
-    _Static_assert(
-        sizeof(texts) / sizeof(*texts) == ORDER_N + 1, "each kind but none, and two of them twice");
+    _Static_assert(sizeof(texts) / sizeof(*texts) == ORDER_N + 2,
+        "each kind but none, and three of them twice");
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct order o = ORDER_NULL;
         struct err e;
@@ -298,9 +309,18 @@ static const struct answer {
   loss_answer = {loss_again, "{'sent': 1000000, 'heard': 9990, 'ms': 600000, 'why': ''}", ""},
   burst_answer = {burst_again,
       "{'rttMinUs': 100, 'rttMedianUs': 600000000, 'size': 1392, 'sent': 10000000, 'heard': 9990, "
-      "'bitsPerSecond': 1125899906842624, 'via': '203.0.113.2', 'why': ''}",
+      "'bitsPerSecond': 1125899906842624, 'train': {'verdict': 'line', 'bitsPerSecond': 20000000, "
+      "'sentBitsPerSecond': 30000001}, 'via': '203.0.113.2', 'why': ''}",
       ""},
-  caught_answer = {caught_again, "{'heard': 10000000, 'bitsPerSecond': 5}", ""},
+  caught_answer = {caught_again,
+      "{'heard': 10000000, 'bitsPerSecond': 5, 'missed': 3, 'marks': [[0, 0, 1], [600000000, 32, "
+      "9999999]]}",
+      ""},
+  old_burst_answer = {burst_again,
+      "{'rttMinUs': 1, 'rttMedianUs': 2, 'size': 1392, 'sent': 1, 'heard': 1, 'bitsPerSecond': 7, "
+      "'via': '', 'why': ''}",
+      ", 'train': {'verdict': 'nothing', 'bitsPerSecond': 0, 'sentBitsPerSecond': 0}"},
+  old_caught_answer = {caught_again, "{'heard': 9, 'bitsPerSecond': 5}", ", 'missed': 0"},
   allreduce_answer = {allreduce_again,
       "{'elapsedNs': 600000000000, 'repeats': 3, 'correct': true, 'why': ''}", ""},
   facts_answer = {facts_again,
@@ -332,7 +352,8 @@ static json_t *make_answer(const char *text, const char *part, const char *by)
 static void test_answers_there_and_back(void **state)
 {
     static const struct answer *const answers[] = {&idle_answer, &bulk_answer, &loss_answer,
-        &burst_answer, &caught_answer, &allreduce_answer, &facts_answer};
+        &burst_answer, &caught_answer, &old_burst_answer, &old_caught_answer, &allreduce_answer,
+        &facts_answer};
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
         const struct answer *a = answers[i];
@@ -380,7 +401,16 @@ static void test_answer_bounds(void **state)
         {&burst_answer, "10000000", "10000001", "\"sent\" is not a whole number from 0"},
         {&burst_answer, "1392", "65536", "\"size\""},
         {&burst_answer, "1125899906842624", "-1", "\"bitsPerSecond\""},
+        {&burst_answer, "'line'", "'lines'", "train: \"verdict\""},
+        {&burst_answer, "30000001", "1125899906842625", "train: \"sentBitsPerSecond\""},
         {&caught_answer, "10000000", "10000001", "\"heard\""},
+        {&caught_answer, "9999999", "10000001", "mark 1 of \"marks\""},
+        {&caught_answer, "600000000", "600000001", "mark 1 of \"marks\""},
+        {&caught_answer, "[0, 0, 1]", "[0, -1, 1]", "mark 0 of \"marks\""},
+        {&caught_answer, "[0, 0, 1]", "[0, 0]", "mark 0 of \"marks\""},
+        {&caught_answer, "[0, 0, 1]", "0", "mark 0 of \"marks\""},
+        {&caught_answer, "[0, 0, 1]", "[0, 0, 1.5]", "mark 0 of \"marks\""},
+        {&caught_answer, "'missed': 3", "'missed': 10000001", "\"missed\""},
         {&caught_answer, ", 'bitsPerSecond': 5", "", "\"bitsPerSecond\" is missing"},
         {&allreduce_answer, "600000000000", "600000000001", "\"elapsedNs\""},
         {&allreduce_answer, "600000000000", "-1", "\"elapsedNs\""},

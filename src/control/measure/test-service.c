@@ -562,6 +562,27 @@ static void test_a_burst_arrives(void **state)
         assert_true(b.bits_per_s > 0);
         assert_in_range(b.rtt_min_us, 1, b.rtt_median_us);
     }
+    /* A train is sent at the rate that was asked for, and over loopback all of it comes. */
+    o.is_paced = true;
+    o.bits_per_s = 100000000;
+    o.at_once = 4;
+    o.tls = false;
+    for (unsigned i = 0; i < 10; i++) {
+        struct burst b;
+
+        coordinator_ask(&c, orders, clock_now() + PATIENCE);
+        assert_non_null(c.items[0].answer);
+        assert_int_equal(burst_decode(&b, c.items[0].answer, NULL), 0);
+        assert_string_equal(b.why, "");
+        assert_in_range((uint64_t)b.sent * ORDER_DATAGRAM_MAX * 8, 1, 100000000 / 8);
+        assert_int_not_equal(b.train.verdict, TRAIN_LINE);
+        /* On a machine that is busy it says nothing, and that is seen. */
+        if (b.train.verdict == TRAIN_ALL) {
+            assert_in_range(b.train.bits_per_s, 1, 125000000);
+            break;
+        }
+    }
+    o.is_paced = false;
     /* It may be asked for less than what says something. */
     o.bytes = 1;
     coordinator_ask(&c, orders, clock_now() + PATIENCE);

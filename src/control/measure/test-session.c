@@ -100,6 +100,46 @@ static void test_short_sessions_are_one_turn(void **state)
     session_deinit(&s);
 }
 
+/* What an agent measures by itself ends for who asks, comes last, and is nobody's turn. */
+static void test_in_the_background(void **state)
+{
+    static const struct order own = {
+        .kind = ORDER_SESSION, .id = {{9}}, .purpose = SESSION_IN_BACKGROUND, .seconds = 30};
+    static const struct ip_addr cid = {{[15] = 3}};
+    struct session s;
+    struct session_busy busy;
+    uint64_t quiet, mine, other;
+    nsec_t now = 1000 * SEC;
+
+    session_init(&s);
+    assert_int_equal(session_begin(&s, &own, &ann, now, &quiet, &busy), 0);
+    assert_int_equal(session_begin(&s, &own, &bob, now, &other, &busy), SESSION_E_BUSY);
+    assert_true(ip_addr_equal(&busy.owner, &ann));
+    /* Even for a person at the same node. */
+    assert_int_equal(begin(&s, &ann, ++now, &mine), 0);
+    assert_false(session_is(&s, quiet, now));
+    assert_int_equal(session_begin(&s, &own, &bob, now, &quiet, &busy), SESSION_E_BUSY);
+    session_end(&s, mine, now);
+    /* Nobody waits for what bob's agent wanted. */
+    assert_int_equal(begin(&s, &ann, ++now, &mine), 0);
+    assert_int_equal(begin(&s, &bob, ++now, &other), SESSION_E_BUSY);
+    session_end(&s, mine, now);
+    /* But bob waits now, and no agent is before him, though it was never served. */
+    assert_int_equal(session_begin(&s, &own, &cid, ++now, &quiet, &busy), SESSION_E_BUSY);
+    assert_true(busy.is_waiting && ip_addr_equal(&busy.owner, &bob));
+    assert_int_equal(begin(&s, &bob, ++now, &other), 0);
+    session_end(&s, other, ++now);
+    /* It was no turn of cid's, who comes before ann. */
+    assert_int_equal(session_begin(&s, &own, &cid, ++now, &quiet, &busy), 0);
+    session_end(&s, quiet, ++now);
+    assert_int_equal(begin(&s, &bob, ++now, &other), 0);
+    assert_int_equal(begin(&s, &cid, ++now, &mine), SESSION_E_BUSY);
+    session_end(&s, other, ++now);
+    assert_int_equal(begin(&s, &ann, ++now, &mine), SESSION_E_BUSY);
+    assert_int_equal(begin(&s, &cid, ++now, &mine), 0);
+    session_deinit(&s);
+}
+
 /* Several members that want it all the time do not pass it to each other over a third one. */
 static void test_who_waits_comes_first(void **state)
 {
@@ -202,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_one_at_a_time),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_short_sessions_are_one_turn),
+        cmocka_unit_test(test_in_the_background),
         cmocka_unit_test(test_who_waits_comes_first),
         cmocka_unit_test(test_pings_are_counted),
         cmocka_unit_test(test_hops),

@@ -309,17 +309,26 @@ static void test_marks_of_a_liar(void **state)
     }
     assert_int_equal(train_evaluate(&sent, &good, SIZE, 0).verdict, TRAIN_LINE);
     bad = good;
-    bad.n = TRAIN_MARKS_MAX + 1;
+    bad.n = 100000000;
     assert_int_equal(train_evaluate(&sent, &bad, SIZE, 0).verdict, TRAIN_NOTHING);
     bad = good;
     bad.n = 7;
     assert_int_equal(train_evaluate(&sent, &bad, SIZE, 0).verdict, TRAIN_NOTHING);
     bad = good;
-    bad.items[bad.n - 2].sent = 0;
+    bad.items[bad.n - 2].sent = bad.items[bad.n - 1].sent;
     assert_int_equal(train_evaluate(&sent, &bad, SIZE, 0).verdict, TRAIN_NOTHING);
     bad = good;
     bad.items[bad.n - 2].heard = 0;
     assert_int_equal(train_evaluate(&sent, &bad, SIZE, 0).verdict, TRAIN_NOTHING);
+    bad = good;
+    bad.items[1].at = 0;
+    bad.items[2].at = 0;
+    assert_int_equal(train_evaluate(&sent, &bad, SIZE, 0).verdict, TRAIN_LINE);
+    bad.items[1].at = 1;
+    assert_int_equal(train_evaluate(&sent, &bad, SIZE, 0).verdict, TRAIN_NOTHING);
+    bad = sent;
+    bad.items[1].waited = 1;
+    assert_int_equal(train_evaluate(&bad, &good, SIZE, 0).verdict, TRAIN_NOTHING);
     bad = good;
     for (unsigned i = 0; i < bad.n; i++)
         bad.items[i].at = 0;

@@ -140,12 +140,16 @@ static void test_a_line_that_became_faster(void **state)
     (void)state;
     (void)play(10);
     world.line = 100e6;
+    (void)play(49);
+    assert_int_equal(world.follow.rate, 19 * MBIT);
     (void)play(600);
     assert_share(play(600), 100e6, 0.84, 1.02);
 }
 
 static void test_a_line_that_became_slower(void **state)
 {
+    unsigned n = 0;
+
     (void)state;
     (void)play(10);
     world.line = 12e6;
@@ -153,6 +157,10 @@ static void test_a_line_that_became_slower(void **state)
     world.worst_s = 0;
     assert_share(play(30), 12e6, 0.8, 1);
     assert_true(world.worst_s < 0.01);
+    /* It is tried after a minute, then after two, and after four. */
+    for (unsigned i = 0; i < 2 * 540; i++)
+        n += step() && world.follow.phase == UPLINK_FOLLOW_RAISED;
+    assert_int_equal(n, 3);
     /* And back. */
     world.line = 20e6;
     (void)play(1200);
@@ -188,6 +196,11 @@ static void test_what_does_not_help_is_undone(void **state)
     world.extra = 0.2;
     (void)play(60);
     assert_int_equal(world.follow.rate, 19 * MBIT);
+    /* For some time it is left alone altogether. */
+    world.extra = 0;
+    for (unsigned i = 0; i < 2 * 500; i++)
+        assert_false(step());
+    world.extra = 0.2;
     for (unsigned i = 0; i < 2 * 3600; i++)
         n += step() && world.follow.phase == UPLINK_FOLLOW_LOWERED && world.follow.n_lowered == 1;
     assert_in_range(n, 2, 4);
@@ -228,6 +241,21 @@ static void test_found_again(void **state)
     assert_int_equal(world.follow.rate, 38 * MBIT);
 }
 
+/* Of looks that are far apart, or where the count begins anew, it is not known what was sent. */
+static void test_looks_that_say_nothing(void **state)
+{
+    (void)state;
+    world.line = 100e6;
+    (void)step();
+    for (unsigned i = 0; i < 400; i++) {
+        world.now += i % 2 ? 6 * SEC : 0;
+        world.sent = i % 2 ? world.sent + 6 * 19e6 / 8 : 0;
+        assert_false(step());
+    }
+    (void)play(3);
+    assert_true(world.follow.rate > 19 * MBIT);
+}
+
 /* It never becomes a rate that nobody may set, nor one of a line that is no bottleneck. */
 static void test_bounds(void **state)
 {
@@ -260,6 +288,7 @@ int main(void)
         cmocka_unit_test_setup(test_another_machine_on_the_line, begin),
         cmocka_unit_test_setup(test_without_round_trips, begin),
         cmocka_unit_test_setup(test_found_again, begin),
+        cmocka_unit_test_setup(test_looks_that_say_nothing, begin),
         cmocka_unit_test_setup(test_bounds, begin),
     };
 

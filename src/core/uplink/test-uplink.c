@@ -163,6 +163,16 @@ static void test_the_oldest_give_way(void **state)
     assert_int_equal(look().n_trains, UPLINK_TRAINS_MAX);
 }
 
+static void test_trains_at_the_same_time(void **state)
+{
+    (void)state;
+    put("a", 20, 10);
+    put("b", 20, 10);
+    put("a", 20, 10);
+    assert_int_equal(up.n, 3);
+    assert_int_equal(look().state, UPLINK_FOUND);
+}
+
 static void test_a_clock_that_was_set_back(void **state)
 {
     (void)state;
@@ -185,6 +195,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_fast_line, begin),
         cmocka_unit_test_setup(test_rates_that_nobody_may_set, begin),
         cmocka_unit_test_setup(test_the_oldest_give_way, begin),
+        cmocka_unit_test_setup(test_trains_at_the_same_time, begin),
         cmocka_unit_test_setup(test_a_clock_that_was_set_back, begin),
     };
 

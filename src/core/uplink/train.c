@@ -17,8 +17,6 @@ void train_marks_add(struct train_marks *m, const struct train_mark *mark)
             m->items[i] = m->items[2 * i];
         m->n = TRAIN_MARKS_MAX / 2;
         m->step *= 2;
-        if (mark->sent < m->items[m->n - 1].sent + m->step)
-            return;
     }
     m->items[m->n++] = *mark;
 }

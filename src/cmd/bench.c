@@ -16,6 +16,7 @@
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
 #include "cmd/options.h"
+#include "measure/session.h"
 #include "mesh/object/daily.h"
 #include "mesh/object/traffic.h"
 #include "os/clock.h"
@@ -48,6 +49,7 @@ static struct {
     bool history;
     bool one_by_one;
     bool sample;
+    bool uplink;
     bool force;
     bool json;
 } arg;
@@ -81,6 +83,9 @@ static const struct option options[] = {
     {"--sample", NULL, option_flag, &arg.sample, NULL,
         "with PEER: short bursts of UDP alone, beside the tunnel, in it and with TLS inside, which "
         "the hub keeps as this day's"},
+    {"--uplink", NULL, option_flag, &arg.uplink, NULL,
+        "with PEER: short trains of UDP alone, beside the tunnel, by which the agent finds what "
+        "this node's uplink carries"},
     {"--svg", "FILE", option_text, &arg.svg, NULL, "draw the matrix"},
     {"--history", NULL, option_flag, &arg.history, NULL,
         "print what earlier benchmarks of this node found, and measure nothing"},
@@ -298,6 +303,54 @@ static int take_sample(struct measure *m)
     return status == CMD_OK ? tell_daily(m, &more) : status;
 }
 
+/* What the agent has found of this node's uplink so far, bit/s; 0: nothing. */
+static uint64_t known_uplink(void)
+{
+    json_auto_t *status = NULL;
+    json_int_t found = 0;
+
+    if (agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0)
+        (void)json_unpack(status, "{s:{s:{s:I}}}", "self", "uplink", "bitsPerSecond", &found);
+    return found > 0 ? (uint64_t)found : 0;
+}
+
+static int tell_uplink(const char *peer, const struct train_plan *p)
+{
+    json_auto_t *body = json_pack("{s:s, s:I, s:b}", "peer", peer, "bitsPerSecond",
+        (json_int_t)p->bits_per_s, "isLine", (int)p->is_line);
+    struct err e = ERR_NULL;
+
+    if (!body || agent_ask_with(
+                     arg.socket, "POST", "/v1/measure/uplink", body, ASK_TIMEOUT_MS, NULL, &e) != 0)
+        return cmd_fail("bench", "the agent does not take what was measured: %s", err_text(&e));
+    return CMD_OK;
+}
+
+/* Trains to the only peer. */
+static int find_uplink(struct measure *m)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    const char *peer = m->survey.nodes[1].name;
+    struct bench_trains found;
+    char rate[32];
+    int status;
+
+    if (m->survey.n_pairs != 1 || bench_trains(&m->survey, known_uplink(), &found) < 0)
+        return cmd_fail("bench", "no memory for two members");
+    clear_progress(m);
+    if (found.why[0])
+        return cmd_fail("bench", "nothing was measured: %s", found.why);
+    str_addf(&out, "the line to %s carries %s%s, by %u train%s\n", peer,
+        found.plan.is_line ? "" : "at least ", bench_format_rate(found.plan.bits_per_s, rate),
+        found.plan.n, found.plan.n == 1 ? "" : "s");
+    status = admin_print("bench", arg.json,
+        json_pack("{s:s, s:I, s:b, s:i}", "peer", peer, "bitsPerSecond",
+            (json_int_t)found.plan.bits_per_s, "isLine", (int)found.plan.is_line, "trains",
+            (int)found.plan.n),
+        &out);
+    return status == CMD_OK ? tell_uplink(peer, &found.plan) : status;
+}
+
 int cmd_bench(int argc, char **argv)
 {
     struct measure m = {.members = MEMBERS_NULL, .survey = SURVEY_NULL};
@@ -311,8 +364,11 @@ int cmd_bench(int argc, char **argv)
         return cmd_refuse("bench", "PEER and --nodes are two ways to say the same");
     if (arg.nccl_tests && !arg.sweep)
         return cmd_refuse("bench", "--nccl-tests is for --sweep");
-    if (arg.sample && (!arg.peer || arg.sweep || arg.expect_bps || arg.svg))
+    if (arg.sample && (!arg.peer || arg.sweep || arg.expect_bps || arg.svg || arg.uplink))
         return cmd_refuse("bench", "--sample goes with PEER, and with none of --sweep, --expect, "
+                                   "--svg, --uplink");
+    if (arg.uplink && (!arg.peer || arg.sweep || arg.expect_bps || arg.svg))
+        return cmd_refuse("bench", "--uplink goes with PEER, and with none of --sweep, --expect, "
                                    "--svg");
     if (arg.peer)
         arg.nodes = arg.peer;
@@ -323,6 +379,7 @@ int cmd_bench(int argc, char **argv)
                          : MATRIX_MS,
         .streams = (uint32_t)arg.streams,
         .bytes = arg.mib * MIB,
+        .purpose = arg.uplink ? SESSION_IN_BACKGROUND : NULL,
         .force = arg.force,
         .alone = arg.one_by_one};
     status = check_svg();
@@ -331,7 +388,7 @@ int cmd_bench(int argc, char **argv)
     if (status == CMD_OK && !arg.force)
         status = refuse_live(&m);
     if (status == CMD_OK)
-        status = arg.sample ? take_sample(&m) : measure_all(&m);
+        status = arg.uplink ? find_uplink(&m) : arg.sample ? take_sample(&m) : measure_all(&m);
     measure_close(&m);
     return status;
 }

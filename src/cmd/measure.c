@@ -102,7 +102,8 @@ int measure_open(
         return cmd_fail(command, "%s", err_text(&e));
     (void)snprintf(
         m->socket_path, sizeof(m->socket_path), "%.4095s%s", agent_socket, AGENT_MEASURE_SUFFIX);
-    m->plan.purpose = command;
+    if (!m->plan.purpose)
+        m->plan.purpose = command;
     m->plan.reach = (struct coordinator_hooks){.own = m->members.items[0].address,
         .socket_path = m->socket_path,
         .interface = m->members.interface,

@@ -20,7 +20,7 @@ struct measure {
 
 /**
  * measure_open() - ask the agent who is there, and the members for their facts
- * @command:	for messages, and as the survey's purpose
+ * @command:	for messages, and as the survey's purpose where its @plan has none
  * @m:		its @plan says how much to measure; the rest is filled in here. Always
  * measure_close() it
  * @agent_socket:	pinned

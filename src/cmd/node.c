@@ -240,7 +240,8 @@ static const struct option set_options[] = {
     {"--no-route", "CIDR", option_no_route, &set_arg.remove, NULL,
         "this one not any more; all: none of them", .many = true},
     {"--rate", "RATE", option_text, &set_arg.rate, NULL,
-        "it sends no faster, as in 95Mbit: a little below its uplink; none: as fast as it can"},
+        "it sends no faster, as in 95Mbit: a little below its uplink; found: as fast as its uplink "
+        "is found to carry, as without a rate; none: as fast as it can"},
     {"--class-rate", "CLASS=RATE", option_append, &set_arg.class_rates, NULL,
         "it sends this class no faster, as in bulk=20Mbit; the classes are control, priority, "
         "normal and bulk; CLASS=none: as fast as it can",
@@ -311,6 +312,21 @@ static int set_class_rate(json_t *classes, const char *text, struct err *e)
     return 0;
 }
 
+/* @text: a rate, "none" or "found". */
+static int set_rate(json_t *spec, const char *text, struct err *e)
+{
+    bool is_none = strcmp(text, "none") == 0;
+    int r = 0;
+
+    if (is_none)
+        r = json_object_set_new(spec, "findRate", json_false());
+    else
+        (void)json_object_del(spec, "findRate");
+    if (r == 0)
+        r = mesh_options_set_rate(spec, "rate", strcmp(text, "found") == 0 ? "none" : text);
+    return r == 0 ? 0 : err_set(e, -EINVAL, "--rate \"%.60s\" is not text", text);
+}
+
 /* A hub of a version without rates refuses the fields. CMD_OK, or a message was printed. */
 static int change_rates(json_t *spec)
 {
@@ -324,8 +340,8 @@ static int change_rates(json_t *spec)
     }
     for (size_t i = 0; r == 0 && i < set_arg.class_rates.n; i++)
         r = set_class_rate(classes, set_arg.class_rates.items[i], &e);
-    if (r == 0 && set_arg.rate && mesh_options_set_rate(spec, "rate", set_arg.rate) < 0)
-        r = err_set(&e, -EINVAL, "--rate \"%.60s\" is not text", set_arg.rate);
+    if (r == 0 && set_arg.rate)
+        r = set_rate(spec, set_arg.rate, &e);
     if (json_object_size(classes) == 0)
         (void)json_object_del(spec, "classRates");
     return r == 0 ? CMD_OK : cmd_fail(set_usage.command, "%s", err_text(&e));
@@ -367,7 +383,11 @@ static void print_rates(const json_t *node)
     json_t *rate;
 
     (void)printf("node %s of network %s sends %s%s", set_arg.name, set_arg.network,
-        all[0] ? "at most " : "as fast as it can", all);
+        all[0]                                             ? "at most "
+        : json_is_false(json_object_get(spec, "findRate")) ? "as fast as it can"
+                                                           : "as fast as its uplink is found to "
+                                                             "carry",
+        all);
     json_object_foreach(json_object_get(spec, "classRates"), class, rate)
         (void)printf(", %s at most %s", class, admin_text(rate));
     (void)printf("\n");

@@ -530,6 +530,10 @@ static int start(struct life *l, struct err *e)
         a->gpus = node_gpus_new(NULL);
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
+    /* Before the first pass, which would take away a rate that an earlier agent has found. */
+    if (!a->config->no_measure)
+        node_uplink_init(&a->uplink, a->config->state_dir, rng_u32(&rng), clock_now(),
+            clock_wall() / NSEC_PER_SEC);
     agent_core_poll(a);
     agent_core_pass(a);
     node_names_update(&a->names, &a->snapshot, a->reconcile.lacks_v6, clock_now());

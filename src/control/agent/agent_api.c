@@ -259,6 +259,21 @@ static void post_daily(void *ctx, const struct request *rq, struct response *rs)
     response_empty(rs);
 }
 
+/* What `weft bench --uplink` has measured. */
+static void post_uplink(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct err e = ERR_NULL;
+
+    if (node_uplink_take(&a->uplink, &a->snapshot, rq->body, a->clock(),
+            a->wall_clock() / NSEC_PER_SEC, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    poll_plan_request(&a->poll, a->clock());
+    response_empty(rs);
+}
+
 /* ---- the routes ----------------------------------------------------------------------------- */
 
 /*
@@ -297,6 +312,8 @@ static const struct route routes[] = {
         "proofs that this node orders a measurement", ROLE_OPERATOR},
     {"POST", "/v1/measure/daily", API_ACCESS_ADMIN, post_daily,
         "what a line carries today, to be told to the hub", ROLE_OPERATOR},
+    {"POST", "/v1/measure/uplink", API_ACCESS_ADMIN, post_uplink,
+        "what trains to a peer have shown of this node's uplink", ROLE_OPERATOR},
     /* administer */
     {"PUT", "/v1/drain", API_ACCESS_ADMIN, put_drain,
         "how this node's health check is; it asks to be drained, or to be given work again",

@@ -304,6 +304,7 @@ void agent_core_pass(struct agent *a)
     a->link_mtu = reconcile_see_links(&a->reconcile);
     path_driver_set_link_mtu(a->paths, a->link_mtu);
     in = agent_core_render_input(a);
+    a->reconcile.found_rate = node_uplink_rate(&a->uplink);
     r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
     /* The pass may have taken seconds. */
     now = a->clock();
@@ -533,6 +534,8 @@ static void poll_report(struct agent *a, nsec_t now)
     const struct engine *engine = a->reconcile.engine;
     char host[NAME_MAX_LEN + 1] = "";
     const struct keepalive_plan *plan = &a->keepalive.probe.plan;
+    const struct uplink_report uplink = node_uplink_report(
+        &a->uplink, snapshot_self(&a->snapshot), a->seen.rates.all, a->wall_clock() / NSEC_PER_SEC);
     struct node_report_facts facts = {.snapshot = &a->snapshot,
         .seen = &a->seen,
         .reach = &a->reach,
@@ -550,6 +553,7 @@ static void poll_report(struct agent *a, nsec_t now)
         .metrics_port = metrics_port_overlay(&a->metrics),
         .findings = &a->findings,
         .daily = &a->daily,
+        .uplink = &uplink,
         .nat = keepalive_plan_is_known(plan) ? &plan->known.bounds : NULL,
         .is_natted = plan->view.is_natted,
         .now = now,
@@ -595,6 +599,23 @@ static void poll_daily(struct agent *a, nsec_t now)
     node_daily_poll(&a->daily, &facts, a->config->socket_path);
 }
 
+/* Finds what the uplink carries, and has the interface send no faster. */
+static void poll_uplink(struct agent *a, nsec_t now)
+{
+    const struct engine *engine = a->reconcile.engine;
+    const struct node_uplink_facts facts = {.snapshot = &a->snapshot,
+        .reach = &a->reach,
+        .seen = &a->seen,
+        .outside = path_driver_outside(a->paths, &a->hubs.serving->health.path.path.endpoint),
+        .keeps_rates = !engine || engine->ops->kind == ENGINE_KIND_USERSPACE,
+        .is_busy = a->running.n > 0,
+        .now = now,
+        .wall_s = a->wall_clock() / NSEC_PER_SEC};
+
+    if (node_uplink_poll(&a->uplink, &facts, a->config->socket_path))
+        pass_plan_request(&a->pass, now);
+}
+
 void agent_core_poll(struct agent *a)
 {
     nsec_t now = a->clock();
@@ -621,6 +642,7 @@ void agent_core_poll(struct agent *a)
     node_jobs_poll(&a->running, now);
     node_measure_tell_jobs(&a->measure, node_jobs_started(&a->running));
     poll_daily(a, now);
+    poll_uplink(a, now);
     /* What a job has moved is reported as soon as it has ended. */
     if (a->running.has_ended) {
         a->running.has_ended = false;

@@ -28,6 +28,7 @@
 #include "agent/node_measure.h"
 #include "agent/node_metrics.h"
 #include "agent/node_names.h"
+#include "agent/node_uplink.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/filter_rules.h"
 #include "agent/reconcile/observe.h"
@@ -85,6 +86,7 @@ struct agent {
     struct node_names names;
     struct node_measure measure;
     struct node_daily daily;
+    struct node_uplink uplink;
     struct node_meter meter;
     struct metrics_port metrics; /* where Prometheus asks */
     struct node_clock time;      /* is this machine's right? */

@@ -317,7 +317,7 @@ static json_t *encode_node(const struct node_report_facts *facts)
 {
     bool is_user = facts->engine == ENGINE_KIND_USERSPACE;
 
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:O*, s:o*, s:o*}",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:O*, s:o*, s:o*, s:o*}",
         "engine", facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_names[facts->engine],
         "version", version_text, "hostname", facts->hostname, "candidates",
         path_report_encode_candidates(facts->self), "paths", path_report_encode_facts(facts->self),
@@ -326,7 +326,7 @@ static json_t *encode_node(const struct node_report_facts *facts)
         facts->line ? relay_line_encode(facts->line) : NULL, "routes",
         facts->routes->n ? subnets_encode(facts->routes) : NULL, "machine", facts->machine,
         "metricsPort", facts->metrics_port ? json_integer(facts->metrics_port) : NULL, "nat",
-        encode_nat(facts));
+        encode_nat(facts), "uplink", facts->uplink ? uplink_report_encode(facts->uplink) : NULL);
 }
 
 static json_t *encode_applied(const struct node_report_facts *facts)

@@ -58,6 +58,7 @@ struct node_report_facts {
     const struct machine_watch *counts;   /* what its kernel counts; NULL: not read yet */
     uint16_t metrics_port; /* where Prometheus asks, at the overlay address; 0: nowhere there */
     const struct node_daily *daily;     /* what lines carry; NULL: not to be told */
+    const struct uplink_report *uplink; /* what is known of the uplink; NULL: not to be told */
     const struct keepalive_bounds *nat; /* what was measured of the NAT; NULL: nothing yet */
     bool is_natted;                     /* there is one between this node and the hub */
     enum engine_kind engine;            /* AUTO: none runs */

@@ -274,14 +274,16 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
 {
     const struct agent *a = in->agent;
     const struct network *network = &in->render->snapshot->network;
+    json_t *uplink =
+        node_uplink_encode(&a->uplink, self, a->seen.rates.all, in->wall / NSEC_PER_SEC);
     const struct fabric_report *fabric = node_fabric_report(a->fabric);
     int cpu = machine_cpu_percent(node_watch_look(a->watch, in->now));
-    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:I}", "network",
-        network->meta.name, "interface", a->reconcile.interface, "engine", in->engine, "engineWhy",
-        a->reconcile.why, "fault", a->pass.fault.text, "retry", encode_retry(&a->pass, in->now),
-        "foreignPeers", encode_foreign(a, in->now), "offloads", encode_offloads(in->offloads),
-        "rates", encode_rates(in), "mtu", (int)network->mtu, "revision",
-        (json_int_t)in->render->snapshot->revision);
+    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:I, s:o}",
+        "network", network->meta.name, "interface", a->reconcile.interface, "engine", in->engine,
+        "engineWhy", a->reconcile.why, "fault", a->pass.fault.text, "retry",
+        encode_retry(&a->pass, in->now), "foreignPeers", encode_foreign(a, in->now), "offloads",
+        encode_offloads(in->offloads), "rates", encode_rates(in), "mtu", (int)network->mtu,
+        "revision", (json_int_t)in->render->snapshot->revision, "uplink", uplink);
 
     if (fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(fabric));

@@ -141,6 +141,22 @@ static void add_rate(struct str *out, unsigned *n, const char *what, const json_
             traffic_rate_format((uint64_t)json_integer_value(rate), text));
 }
 
+/* "the uplink is found to carry 20Mbit, ..." */
+static void format_uplink(const json_t *status, struct str *out)
+{
+    const json_t *uplink = json_object_get(json_object_get(status, "self"), "uplink");
+    const json_t *found = json_object_get(uplink, "bitsPerSecond");
+    const char *why = text_of(uplink, "why", "");
+    char rate[TRAFFIC_RATE_TEXT_MAX];
+
+    /* What was not found, or does nothing, is of no use here. */
+    if (strcmp(text_of(uplink, "state", ""), "found") != 0 || !json_is_integer(found))
+        return;
+    (void)traffic_rate_format((uint64_t)json_integer_value(found), rate);
+    str_addf(out, "the uplink is found to carry %s%s%s\n", rate,
+        why[0] ? ", and is not kept to it: " : "", why);
+}
+
 static void format_rates(const json_t *status, struct str *out)
 {
     json_t *rates = json_object_get(json_object_get(status, "self"), "rates");
@@ -435,6 +451,7 @@ void status_text_format(const json_t *status, struct str *out)
     str_addf(out, "interface %s (%s), MTU %lld\n", text_of(self, "interface", "?"),
         text_of(self, "engine", "no engine"), number_of(self, "mtu"));
     format_rates(status, out);
+    format_uplink(status, out);
     format_jobs(json_object_get(status, "jobs"), out);
     format_hubs(status, out);
     format_cluster(json_object_get(status, "cluster"), out);

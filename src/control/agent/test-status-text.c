@@ -144,6 +144,21 @@ static void test_status_of_which_little_is_known(void **state)
         "? in the network ?: 10.42.0.2, fd5a:1::2\ninterface weft0 (kernel), MTU 1420\n" HUB TAIL);
 }
 
+static void test_an_uplink(void **state)
+{
+    expect_line("{\"self\":{\"rates\":{\"bitsPerSecond\":19000000},\"uplink\":{\"state\":\"found\","
+                "\"bitsPerSecond\":20000000,\"why\":\"\"}}}",
+        "all 19Mbit\nthe uplink is found to carry 20Mbit\nhub");
+    expect_line("{\"self\":{\"uplink\":{\"state\":\"found\",\"bitsPerSecond\":20000000,"
+                "\"why\":\"it was told a rate\"}}}",
+        "MTU 0\nthe uplink is found to carry 20Mbit, and is not kept to it: it was told a "
+        "rate\nhub");
+    expect(status_text_format,
+        "{\"self\":{\"uplink\":{\"state\":\"unknown\",\"why\":\"too few\"}}}", HEAD HUB TAIL);
+    expect(status_text_format,
+        "{\"self\":{\"uplink\":{\"state\":\"fast\",\"bitsPerSecond\":2400000000}}}", HEAD HUB TAIL);
+}
+
 static void test_rates(void **state)
 {
     expect(status_text_format,
@@ -456,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_paths_to_a_peer_that_is_silent),
         cmocka_unit_test(test_paths_with_all_that_was_tried),
         cmocka_unit_test(test_status_of_which_little_is_known),
+        cmocka_unit_test(test_an_uplink),
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_rates_of_many_peers),
         cmocka_unit_test(test_keepalive),

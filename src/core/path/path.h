@@ -186,18 +186,20 @@ struct path_view {
     uint32_t socket;        /* of a direct path */
     nsec_t rtt;             /* 0: not known; of the relay: both ends' together */
     nsec_t least_rtt; /* of a direct path: the least of the last 10 to 20 minutes; else @rtt */
-    struct rtt_spread spread; /* of a direct path: round trips of the last minutes */
-    struct rtt_longer longer; /* of a direct path: they take longer than usual */
-    struct x25519_public via; /* of the relay: which; none: any */
-    unsigned loss_permille;   /* of the chosen pair's last pings */
-    nsec_t since;             /* since when the path is used; monotonic */
-    nsec_t died_at;           /* when a direct path died last; monotonic; 0: never */
-    bool is_better;           /* of the relay: it is faster than the direct path, or loses less */
-    bool is_alarm;            /* the policy is DIRECT, and it has been relayed for too long */
-    bool is_relay_better;     /* it is relayed, and the direct path that there was is worse */
-    char why[PATH_TEXT_MAX];  /* why not direct, and what would change that; "" when it is */
-    uint64_t n_frames;        /* sent for this edge */
-    uint64_t n_guesses;       /* of them, guesses at ports */
+    struct rtt_spread spread;      /* of a direct path: round trips of the last minutes */
+    struct rtt_longer longer;      /* of a direct path: they take longer than usual */
+    struct x25519_public via;      /* of the relay: which; none: any */
+    unsigned loss_permille;        /* of the chosen pair's last pings */
+    unsigned lost_lately_permille; /* of its last 16 pings, which while packets flow are 8 s */
+    nsec_t answered_at;   /* of a direct path: when a ping was answered last; monotonic; 0: never */
+    nsec_t since;         /* since when the path is used; monotonic */
+    nsec_t died_at;       /* when a direct path died last; monotonic; 0: never */
+    bool is_better;       /* of the relay: it is faster than the direct path, or loses less */
+    bool is_alarm;        /* the policy is DIRECT, and it has been relayed for too long */
+    bool is_relay_better; /* it is relayed, and the direct path that there was is worse */
+    char why[PATH_TEXT_MAX]; /* why not direct, and what would change that; "" when it is */
+    uint64_t n_frames;       /* sent for this edge */
+    uint64_t n_guesses;      /* of them, guesses at ports */
 };
 
 /** path_relay_notice_equal() - do both say the same, in the same order? */

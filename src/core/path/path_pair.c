@@ -14,6 +14,8 @@
 #define LOSS_SAMPLES 20
 /* So many lost in a row are an outage, of which a path dies (path_liveness.c), and no loss. */
 #define OUTAGE_PINGS 4
+/* What was lost lately is of so many pings. */
+#define LATELY 16
 /* Round trips that differ by less, or by a smaller share, count as equal. */
 #define RTT_MARGIN           (5 * NSEC_PER_MSEC)
 #define LOSS_MARGIN_PERMILLE 20
@@ -297,13 +299,22 @@ bool path__pair_is_valid(const struct path_pair *pair, nsec_t now)
     return pair->valid_at != 0 && now - pair->valid_at <= VALID_FOR;
 }
 
+/* Share of its last @n pings that were lost, @n being at most 64, in thousandths. */
+static unsigned lost_of(const struct path_pair *pair, unsigned n)
+{
+    uint64_t mask = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+
+    return n == 0 ? 0 : (unsigned)__builtin_popcountll(pair->lost & mask) * 1000 / n;
+}
+
 unsigned path__pair_loss(const struct path_pair *pair)
 {
-    uint64_t mask = pair->n_known >= 64 ? UINT64_MAX : (UINT64_C(1) << pair->n_known) - 1;
+    return lost_of(pair, pair->n_known);
+}
 
-    if (pair->n_known == 0)
-        return 0;
-    return (unsigned)__builtin_popcountll(pair->lost & mask) * 1000 / pair->n_known;
+unsigned path__pair_lost_lately(const struct path_pair *pair)
+{
+    return lost_of(pair, pair->n_known < LATELY ? pair->n_known : LATELY);
 }
 
 enum path_kind path__pair_kind(const struct path_pair *pair)

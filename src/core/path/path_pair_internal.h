@@ -133,6 +133,9 @@ bool path__pair_is_valid(const struct path_pair *pair, nsec_t now);
 /** path__pair_loss() - share of its last pings that were lost, in thousandths; 0: none is known. */
 unsigned path__pair_loss(const struct path_pair *pair);
 
+/** path__pair_lost_lately() - the same of its last 16. */
+unsigned path__pair_lost_lately(const struct path_pair *pair);
+
 /** path__pair_kind() - LAN or DIRECT, by the peer's address. */
 enum path_kind path__pair_kind(const struct path_pair *pair);
 

@@ -571,6 +571,8 @@ bool paths_view(
         ret->rtt = pair->rtt;
         ret->least_rtt = path__least(&pair->least);
         ret->loss_permille = path__pair_loss(pair);
+        ret->lost_lately_permille = path__pair_lost_lately(pair);
+        ret->answered_at = pair->answered_at;
         if (pp->round_trips && pp->round_trips->pair == pair->id) {
             ret->spread = rtt_track_spread(pp->round_trips, now);
             ret->longer = rtt_track_longer(pp->round_trips, now);

@@ -34,6 +34,7 @@ static struct {
     double lost;    /* share of the last pings */
     double worst_s; /* longest that a packet waited in front of the line */
     bool is_blind;  /* no round trips are known */
+    bool is_of_one; /* they are of one peer */
 } world;
 
 static int begin(void **state)
@@ -75,6 +76,7 @@ static bool step(void)
         .found = world.found,
         .sent = (uint64_t)world.sent,
         .has_rtt = !world.is_blind,
+        .is_of_one = world.is_of_one,
         .rise = (nsec_t)((world.rtt - world.base) * 1e9),
         .least_rtt = (nsec_t)(world.base * 1e9),
         .lost_permille = (unsigned)(world.lost * 1000)};
@@ -216,6 +218,22 @@ static void test_another_machine_on_the_line(void **state)
     assert_share(play(60), 11e6, 0.75, 1.01);
 }
 
+/* One peer alone, whose own line may be what is full, slows this machine down by little. */
+static void test_of_one_peer(void **state)
+{
+    (void)state;
+    world.is_of_one = true;
+    (void)play(10);
+    world.line = 8e6;
+    for (unsigned i = 0; i < 2 * 300; i++) {
+        (void)step();
+        assert_true(world.follow.rate >= 14 * MBIT);
+    }
+    world.line = 16e6;
+    (void)play(1200);
+    assert_share(play(60), 16e6, 0.84, 1.02);
+}
+
 /* Where no peer is pinged nothing can be learned. */
 static void test_without_round_trips(void **state)
 {
@@ -286,6 +304,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_line_that_only_loses, begin),
         cmocka_unit_test_setup(test_what_does_not_help_is_undone, begin),
         cmocka_unit_test_setup(test_another_machine_on_the_line, begin),
+        cmocka_unit_test_setup(test_of_one_peer, begin),
         cmocka_unit_test_setup(test_without_round_trips, begin),
         cmocka_unit_test_setup(test_found_again, begin),
         cmocka_unit_test_setup(test_looks_that_say_nothing, begin),

@@ -163,6 +163,20 @@ static void test_the_oldest_give_way(void **state)
     assert_int_equal(look().n_trains, UPLINK_TRAINS_MAX);
 }
 
+static void test_three_digits(void **state)
+{
+    static const uint64_t rates[][2] = {{0, 0}, {7, 7}, {999, 999}, {1000, 1000}, {1009, 1000},
+        {19876543, 19800000}, {UINT64_MAX, UINT64_C(18400000000000000000)}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+        assert_int_equal(uplink_round(rates[i][0]), rates[i][1]);
+    put("a", 19.876543, 30);
+    put("b", 19.876543, 20);
+    put("a", 19.8, 10);
+    assert_int_equal(look().bits_per_s, 19800000);
+}
+
 static void test_trains_at_the_same_time(void **state)
 {
     (void)state;
@@ -195,6 +209,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_fast_line, begin),
         cmocka_unit_test_setup(test_rates_that_nobody_may_set, begin),
         cmocka_unit_test_setup(test_the_oldest_give_way, begin),
+        cmocka_unit_test_setup(test_three_digits, begin),
         cmocka_unit_test_setup(test_trains_at_the_same_time, begin),
         cmocka_unit_test_setup(test_a_clock_that_was_set_back, begin),
     };

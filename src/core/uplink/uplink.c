@@ -11,6 +11,15 @@ const char *const uplink_state_names[] = {"unknown", "fast", "found"};
 _Static_assert(
     sizeof(uplink_state_names) / sizeof(*uplink_state_names) == UPLINK_STATE_N, "a name each");
 
+uint64_t uplink_round(uint64_t bits_per_s)
+{
+    uint64_t unit = 1;
+
+    while (bits_per_s / unit >= 1000)
+        unit *= 10;
+    return bits_per_s - bits_per_s % unit;
+}
+
 void uplink_put(struct uplink *u, const struct uplink_train *train)
 {
     /* A clock that was set back makes what was before it useless. */
@@ -100,7 +109,7 @@ struct uplink_estimate uplink_estimate(const struct uplink *u, int64_t wall_s)
         none.at_s = t->at_s;
         if (t->bits_per_s >= TRAIN_FAST)
             return (struct uplink_estimate){.state = UPLINK_FAST,
-                .bits_per_s = t->bits_per_s,
+                .bits_per_s = uplink_round(t->bits_per_s),
                 .at_s = t->at_s,
                 .n_trains = 1,
                 .n_peers = 1};
@@ -111,6 +120,7 @@ struct uplink_estimate uplink_estimate(const struct uplink *u, int64_t wall_s)
     if (best.bits_per_s == 0)
         return none;
     none.faster = find_faster(u, best.bits_per_s, wall_s);
+    best.bits_per_s = uplink_round(best.bits_per_s);
     return none.faster ? none : best;
 }
 

@@ -62,6 +62,9 @@ struct uplink_estimate {
     const char *faster;  /* UNKNOWN: lends the peer that contradicts the others; NULL: none does */
 };
 
+/** uplink_round() - three digits of a rate: no train says more, and people read it. */
+uint64_t uplink_round(uint64_t bits_per_s);
+
 /** uplink_put() - one more train; of which nothing is told if it is older than the last one. */
 void uplink_put(struct uplink *u, const struct uplink_train *train);
 

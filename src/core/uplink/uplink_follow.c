@@ -3,6 +3,7 @@
 
 #include "base/traffic.h"
 #include "uplink/train.h"
+#include "uplink/uplink.h"
 
 /* It is used up to its rate from this share on, in thousandths: what is sent has shorter headers
  * than what is counted, and a look falls anywhere. */
@@ -44,12 +45,14 @@
 /* What could not be helped is left alone for so long, and for twice as long each further time. */
 #define LOWER_PAUSE     (600 * NSEC_PER_SEC)
 #define LOWER_PAUSE_MAX (3600 * NSEC_PER_SEC)
-/* It is not lowered below a part of what was found. */
-#define LOWEST_PART 4
+/* It is not lowered below a part of what was found, in thousandths; nor, by what one peer alone
+ * shows, below the second one. */
+#define LOWEST        250
+#define LOWEST_OF_ONE 700
 
 static uint64_t scale(uint64_t rate, unsigned permille)
 {
-    uint64_t ret = rate / 1000 * permille;
+    uint64_t ret = uplink_round(rate / 1000 * permille);
 
     return ret < TRAFFIC_RATE_MIN ? TRAFFIC_RATE_MIN : ret > TRAIN_FAST ? TRAIN_FAST : ret;
 }
@@ -178,6 +181,7 @@ static void look_lowered(struct uplink_follow *f, const struct uplink_follow_fac
 {
     nsec_t now = facts->now;
     uint64_t next = scale(f->rate, LOWER_PERMILLE);
+    uint64_t lowest = scale(f->found, facts->is_of_one ? LOWEST_OF_ONE : LOWEST);
     bool has_helped;
 
     if (f->busy_since == 0) {
@@ -195,7 +199,7 @@ static void look_lowered(struct uplink_follow *f, const struct uplink_follow_fac
     }
     has_helped =
         facts->rise < f->rise_before / 10 * 7 || facts->lost_permille < f->lost_before / 10 * 7;
-    if ((has_helped || f->n_lowered < LOWERED_MAX) && next >= f->found / LOWEST_PART) {
+    if ((has_helped || f->n_lowered < LOWERED_MAX) && next >= lowest) {
         f->n_lowered++;
         set_phase(f, UPLINK_FOLLOW_LOWERED, next, now);
         return;

@@ -39,6 +39,7 @@ struct uplink_follow_facts {
                          the least of all peers */
     nsec_t least_rtt; /* the least round trip of that peer */
     unsigned lost_permille; /* of the pings of some seconds; the least of all peers */
+    bool is_of_one;         /* these are of one peer alone, whose own line may be what is full */
 };
 
 enum uplink_follow_phase {

@@ -277,6 +277,10 @@ static int check_rates(struct reconcile *rc, struct wg_config *want, struct err 
     (void)snprintf(rc->rates_why, sizeof(rc->rates_why), "%s", r != 0 ? err_text(&why) : "");
     if (r != 0)
         wg_config_clear_rates(want);
+    /* Nobody has asked for that one, so nobody misses it. */
+    if (r == 0 && want->rates.all == 0 && rc->found_rate != 0 &&
+        rc->engine->ops->check_rates(rc->engine, NULL) == 0)
+        want->rates.all = rc->found_rate;
     return 0;
 }
 

@@ -64,6 +64,8 @@ struct reconcile {
     bool has_lost;                  /* the last pass found an engine, and no interface of its */
     enum subnets_accept accepts;    /* which of the subnets behind other nodes are used */
     struct subnet_routes subnets;   /* behind other nodes, and which of them are used here */
+    uint64_t found_rate;            /* the owner's to set: at which all is sent where the node's
+                                       object has no rate, bit/s; 0: as fast as it goes */
     unsigned port_errno;            /* why the engine had not got its UDP port before the last pass;
                                        0: it had */
     bool has_opened;                /* an engine was opened, and no pass has succeeded since */
@@ -82,7 +84,10 @@ struct reconcile {
     struct x25519_public foreign; /* the last of these; none: there was none */
 };
 
-#define RECONCILE_NULL {.nl = NETLINK_NULL}
+#define RECONCILE_NULL                                                                             \
+    {                                                                                              \
+        .nl = NETLINK_NULL                                                                         \
+    }
 
 /** What a run did. */
 struct reconcile_result {

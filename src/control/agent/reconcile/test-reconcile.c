@@ -289,6 +289,39 @@ static void test_rates(void **state)
     end_world(w);
 }
 
+/* One that was found is kept where the object has none, and missed nowhere. */
+static void test_a_rate_that_is_found(void **state)
+{
+    static const enum engine_kind kinds[] = {ENGINE_KIND_KERNEL, ENGINE_KIND_USERSPACE};
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+
+    w->rc.found_rate = 19000000;
+    assert_true(pass(w) > 0);
+    assert_true(w->engine.config.rates.all == 19000000);
+    assert_int_equal(pass(w), 0);
+    sample_put(&w->snapshot, rated_self(w, 100000000));
+    assert_int_equal(pass(w), 1);
+    assert_true(w->engine.config.rates.all == 100000000);
+    sample_put(&w->snapshot, rated_self(w, 0));
+    assert_int_equal(pass(w), 1);
+    assert_true(w->engine.config.rates.all == 19000000);
+    w->rc.found_rate = 0;
+    assert_int_equal(pass(w), 1);
+    assert_false(wg_config_has_rates(&w->engine.config));
+    end_world(w);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        w = make_world(state, kinds[i]);
+        w->engine.is_old = true;
+        w->rc.found_rate = 19000000;
+        assert_true(pass(w) > 0);
+        assert_false(wg_config_has_rates(&w->engine.config));
+        assert_string_equal(w->rc.rates_why, "");
+        assert_int_equal(pass(w), 0);
+        assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+        end_world(w);
+    }
+}
+
 /* All else holds, it is said why the rates do not, and no pass tries it again. */
 static void test_rates_that_the_engine_does_not_keep(void **state)
 {
@@ -792,6 +825,7 @@ int main(void)
         TEST(test_mtu_that_the_engine_does_not_keep),
         TEST(test_rates_of_which_nothing_is_known),
         TEST(test_rates),
+        TEST(test_a_rate_that_is_found),
         TEST(test_rates_that_the_engine_does_not_keep),
         TEST(test_machine_without_v6),
         TEST(test_interface_that_was_changed_by_hand),

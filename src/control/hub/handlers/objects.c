@@ -479,7 +479,8 @@ static void node_put(struct object_call *call, const struct model_network *net, 
     if (!keeps_identity(given, &node->spec)) {
         response_refuse(rs, 400,
             "the key and addresses of node \"%s\" are fixed, and so is whether it is stock; "
-            "labels, island, ephemeral, relay, routes, rate, classRates and showDscp may change",
+            "labels, island, ephemeral, relay, routes, rate, classRates, findRate and showDscp may "
+            "change",
             rq->params[2]);
         return;
     }

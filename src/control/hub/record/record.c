@@ -15,13 +15,13 @@
 
 /* ---- the sum in a record --------------------------------------------------------------------- */
 
-#define FIELD ",\"sum\":\""
+#define FIELD     ",\"sum\":\""
 #define FIELD_LEN (sizeof(FIELD) - 1)
 #define SUM_BYTES 8
 #define SUM_LEN   (2 * SUM_BYTES)
 #define END       "\"}"
 #define END_LEN   (sizeof(END) - 1)
-#define TAIL_LEN (FIELD_LEN + SUM_LEN + END_LEN)
+#define TAIL_LEN  (FIELD_LEN + SUM_LEN + END_LEN)
 
 /* Of @key and of the object whose first @len bytes are at @text, all but the closing brace. */
 static bool make_sum(const char *key, const char *text, size_t len, char ret[static SUM_LEN + 1])
@@ -394,13 +394,14 @@ void report_record_deinit(struct report_record *r)
 char *record_report_encode(const struct report_record *r)
 {
     const struct report *rp = &r->report;
-    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "engine",
-        rp->engine, "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL,
-        "candidates", json_loads(rp->candidates, 0, NULL), "paths", json_loads(rp->paths, 0, NULL),
-        "aead", json_loads(rp->aead, 0, NULL), "fabric", json_loads(rp->fabric, 0, NULL), "routes",
+    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}",
+        "engine", rp->engine, "version", rp->version, "hostname",
+        rp->hostname[0] ? rp->hostname : NULL, "candidates", json_loads(rp->candidates, 0, NULL),
+        "paths", json_loads(rp->paths, 0, NULL), "aead", json_loads(rp->aead, 0, NULL), "fabric",
+        json_loads(rp->fabric, 0, NULL), "routes",
         rp->routes.n ? subnets_encode(&rp->routes) : NULL, "metricsPort",
         rp->metrics_port ? json_integer(rp->metrics_port) : NULL, "nat",
-        report_nat_encode(&rp->nat));
+        report_nat_encode(&rp->nat), "uplink", uplink_report_encode(&rp->uplink));
     json_t *applied = rp->has_applied ? json_pack("{s:I, s:s*}", "revision",
                                             (json_int_t)rp->applied, "error", rp->error)
                                       : NULL;

@@ -460,6 +460,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     const json_t *machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
     const json_t *line = fields_object(&f, "relayLine", FIELDS_OPTIONAL);
     const json_t *nat = fields_object(&f, "nat", FIELDS_OPTIONAL);
+    const json_t *uplink = fields_object(&f, "uplink", FIELDS_OPTIONAL);
 
     rp->has_node = true;
     fields_text(&f, "engine", FIELDS_OPTIONAL, 0, sizeof(rp->engine), rp->engine);
@@ -475,6 +476,8 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     if (fields_end(&f) != 0)
         return fields_end(&f);
     if (nat && read_nat(&rp->nat, nat, e) != 0)
+        return -EINVAL;
+    if (uplink && uplink_report_decode(&rp->uplink, uplink, "report: uplink", e) != 0)
         return -EINVAL;
     if (machine) {
         struct report_machine *m = &rp->machine;

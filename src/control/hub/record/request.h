@@ -19,6 +19,7 @@
 #include "mesh/object/daily.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/object.h"
+#include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
 #include "mesh/object/traffic.h"
 
@@ -220,6 +221,7 @@ struct report {
     uint16_t metrics_port; /* where its agent has figures for Prometheus, at its overlay address; 0:
                               nowhere */
     struct report_nat nat;
+    struct uplink_report uplink;
 
     char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */
     bool has_applied;                  /* the agent says what it has applied: the next two */
@@ -241,7 +243,10 @@ struct report {
     bool ends;               /* up to this one */
 };
 
-#define REPORT_NULL {0}
+#define REPORT_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);

@@ -374,7 +374,9 @@ static void test_join_tokens(void **state)
     "\"version\":\"1.2\",\"hostname\":\"box\","                                                    \
     "\"candidates\":[{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\"}],\"paths\":{\"natted\":"     \
     "true},\"aead\":{\"aes256gcm\":700},\"fabric\":{\"kind\":\"efa\"},\"routes\":["                \
-    "\"10.1.0.0/16\"]},\"applied\":{\"revision\":8,\"error\":\"no tun\"},"                         \
+    "\"10.1.0.0/"                                                                                  \
+    "16\"],\"uplink\":{\"state\":\"fast\",\"from\":\"nobody\"}},\"applied\":{\"revision\":8,"      \
+    "\"error\":\"no tun\"},"                                                                       \
     "\"edges\":{\"b\":{\"path\":\"relay\"}},\"probes\":{\"b\":{\"tunnel\":\"silent\","             \
     "\"underlay\":\"unknown\"}}}"
 

@@ -50,6 +50,9 @@ static void test_refusals(void **state)
         {"{\"node\":{\"nat\":7}}", "report: \"nat\" is not an object"},
         {"{\"node\":{\"nat\":{\"natted\":1}}}",
             "report: nat: \"natted\" is neither true nor false"},
+        {"{\"node\":{\"uplink\":7}}", "report: \"uplink\" is not an object"},
+        {"{\"node\":{\"uplink\":{\"bitsPerSecond\":\"fast\"}}}",
+            "report: uplink: \"bitsPerSecond\""},
         {"{\"node\":{\"nat\":{\"forgottenMs\":3600001}}}",
             "report: nat: \"forgottenMs\" is not a whole number from 0 to 3600000"},
         {"{\"node\":{\"paths\":{\"natted\":1}}}", "report: \"natted\" is neither true nor false"},
@@ -236,6 +239,7 @@ static void test_whole_report(void **state)
             "\"paths\":{\"natted\":true},\"aead\":{\"aes256gcm\":7},"
             "\"fabric\":{\"kind\":\"efa\"},"
             "\"nat\":{\"natted\":true,\"survivedMs\":27000,\"forgottenMs\":3600000},"
+            "\"uplink\":{\"state\":\"found\",\"bitsPerSecond\":20000000,\"at\":1800000000},"
             "\"machine\":{\"place\":\"p1\",\"host\":\"h1\",\"joinedHere\":true}},"
             "\"traffic\":{\"day\":\"2026-11-23\",\"meter\":17,\"flows\":[{\"peer\":\"b\","
             "\"path\":\"lan\",\"sent\":5,\"received\":6}]},"
@@ -254,6 +258,8 @@ static void test_whole_report(void **state)
     assert_true(rp.nat.is_measured && rp.nat.is_natted);
     assert_int_equal(rp.nat.survived_ms, 27000);
     assert_int_equal(rp.nat.forgotten_ms, 3600000);
+    assert_true(rp.uplink.is_said && rp.uplink.state == UPLINK_FOUND);
+    assert_int_equal(rp.uplink.bits_per_s, 20000000);
     assert_string_equal(rp.machine.place, "p1");
     assert_string_equal(rp.machine.host, "h1");
     assert_true(rp.machine.has_origin);

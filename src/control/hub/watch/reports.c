@@ -86,6 +86,7 @@ static void take_node(
     held->routes = given->routes;
     held->metrics_port = given->metrics_port;
     held->nat = given->nat;
+    held->uplink = given->uplink;
     held->machine = given->machine;
 }
 
@@ -362,6 +363,7 @@ enum reports_result reports_take(
                           strcmp(held->version, report->version) != 0 ||
                           held->metrics_port != report->metrics_port ||
                           !report_nat_equal(&held->nat, &report->nat) ||
+                          !uplink_report_equal(&held->uplink, &report->uplink) ||
                           memcmp(&held->routes, &report->routes, sizeof(held->routes)) != 0));
     enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
     struct edge_sequence *said = &node->reported->said[report->edges.owner];
@@ -647,16 +649,16 @@ json_t *reports_of_node(const struct model_node *node)
     const struct report_record *heard = &node->reported->heard;
     const struct report *said = &heard->report;
 
-    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
-        (json_int_t)heard->last_seen_at, "engine",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}",
+        "lastSeen", (json_int_t)heard->last_seen_at, "engine",
         node->spec.stock ? REQUEST_ENGINE_STOCK : said->engine, "version", said->version,
         "hostname", said->hostname[0] ? said->hostname : NULL, "candidates",
         said->candidates ? json_loads(said->candidates, 0, NULL) : json_array(), "paths",
         json_loads(said->paths, 0, NULL), "aead", json_loads(said->aead, 0, NULL), "fabric",
         json_loads(said->fabric, 0, NULL), "relayLine",
         said->line && said->line->capacity ? relay_line_encode(said->line) : NULL, "routes",
-        said->routes.n ? subnets_encode(&said->routes) : NULL, "nat",
-        report_nat_encode(&said->nat));
+        said->routes.n ? subnets_encode(&said->routes) : NULL, "nat", report_nat_encode(&said->nat),
+        "uplink", uplink_report_encode(&said->uplink));
 }
 
 /* ---- which nodes are present now --------------------------------------------------------------

@@ -652,12 +652,14 @@ static void test_status_of_a_node(void **state)
     reported("a")->heard.last_seen_at = 0;
     (void)say("a", "{'node':{'engine':'e','version':'v','hostname':'h','routes':['10.9.0.0/24'],"
                    "'candidates':[{'type':'host','endpoint':'192.0.2.1:1'}],"
-                   "'paths':{'natted':true},'aead':{'aes256gcm':7},'fabric':{'kind':'efa'}}}");
+                   "'paths':{'natted':true},'aead':{'aes256gcm':7},'fabric':{'kind':'efa'},"
+                   "'uplink':{'state':'found','from':'found','bitsPerSecond':20000000}}}");
     expect_node("a",
         "{\"lastSeen\":0,\"engine\":\"e\",\"version\":\"v\",\"hostname\":\"h\","
         "\"candidates\":[{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\"}],"
         "\"paths\":{\"natted\":true},\"aead\":{\"aes256gcm\":7},\"fabric\":{\"kind\":\"efa\"},"
-        "\"routes\":[\"10.9.0.0/24\"]}");
+        "\"routes\":[\"10.9.0.0/24\"],\"uplink\":{\"state\":\"found\",\"from\":\"found\","
+        "\"bitsPerSecond\":20000000}}");
     reported("b")->heard.last_seen_at = 7;
     expect_node("b", "{\"lastSeen\":7,\"engine\":\"stock\",\"version\":\"\",\"candidates\":[]}");
 }

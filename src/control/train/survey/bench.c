@@ -622,6 +622,40 @@ int bench_sample(struct survey *s, const struct survey_plan *plan, struct bench_
     return r;
 }
 
+int bench_trains(struct survey *s, uint64_t known, struct bench_trains *ret)
+{
+    _cleanup_(freep) bool *measured = calloc(s->n_pairs + 1, sizeof(*measured));
+    _cleanup_(freep) struct order *orders = calloc(s->n_pairs + 1, sizeof(*orders));
+    _cleanup_(freep) struct burst *bursts = calloc(s->n_pairs + 1, sizeof(*bursts));
+    struct train_step step;
+
+    *ret = (struct bench_trains){.why = ""};
+    if (!measured || !orders || !bursts)
+        return -ENOMEM;
+    train_plan_begin(&ret->plan, known);
+    while (ret->why[0] == '\0' && train_plan_next(&ret->plan, &step)) {
+        orders[0] = (struct order){.kind = ORDER_BURST,
+            .ms = step.ms,
+            .bytes = step.bytes,
+            .underlay = true,
+            .is_paced = true,
+            .bits_per_s = step.bits_per_s,
+            .at_once = step.at_once};
+        survey_ask_bursts(s, orders, false, bursts, measured);
+        if (!measured[0])
+            (void)snprintf(ret->why, sizeof(ret->why), "%.150s",
+                s->nodes[1].why[0] ? s->nodes[1].why : "it does not take part any more");
+        else if (bursts[0].why[0])
+            memcpy(ret->why, bursts[0].why, sizeof(ret->why));
+        else
+            train_plan_take(&ret->plan, &bursts[0].train);
+    }
+    if (ret->why[0] == '\0' && ret->plan.bits_per_s == 0)
+        (void)snprintf(ret->why, sizeof(ret->why),
+            "no train came evenly, or its agent is of an earlier version");
+    return 0;
+}
+
 static uint32_t kbit(const struct burst *b)
 {
     uint64_t rate = b->bits_per_s / 1000;

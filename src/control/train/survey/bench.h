@@ -18,6 +18,7 @@
 #include "train/preflight/preflight.h"
 #include "train/survey/survey.h"
 #include "train/survey/sweep.h"
+#include "uplink/train.h"
 
 /**
  * What `weft bench` measures of a pair in addition to a survey. The pair's first member, a,
@@ -204,6 +205,21 @@ int bench_run(struct survey *s, const struct survey_plan *plan, bool underlay,
  * Return: 0 or -ENOMEM.
  */
 int bench_sample(struct survey *s, const struct survey_plan *plan, struct bench_pair *more);
+
+/** What trains to a peer have come to. */
+struct bench_trains {
+    struct train_plan plan;   /* what was found */
+    char why[RESULT_WHY_MAX]; /* why nothing was; "": something was */
+};
+
+/**
+ * bench_trains() - trains from the first of the two members of a survey to the second, beside the
+ * tunnel, until it is known what the line carries; call it after survey_open()
+ * @known:	what it was found to carry before, bit/s; 0: not known
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int bench_trains(struct survey *s, uint64_t known, struct bench_trains *ret);
 
 /** bench_daily() - what was measured, as the sample of @day. */
 struct daily_sample bench_daily(const struct bench_pair *p, int32_t day);

@@ -21,7 +21,8 @@ struct rounds_pair;
 
 /** How the members are reached, and how much is measured. All pointers are borrowed. */
 struct survey_plan {
-    const char *purpose; /* "preflight" or "bench"; told to others who find the members busy */
+    const char *purpose; /* "preflight" or "bench", told to others who find the members busy; or
+                            SESSION_IN_BACKGROUND */
     struct coordinator_hooks reach; /* the members, and how orders are proven to them */
     uint32_t pings;                 /* in a train */
     uint32_t ms;        /* least duration of a transfer; 0: throughput is not measured */
@@ -46,7 +47,10 @@ struct survey {
     struct coordinator coordinator; /* owns; the connections to the members, in the same order */
 };
 
-#define SURVEY_NULL {0}
+#define SURVEY_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** survey_deinit() - end the session with all members; idempotent, safe on SURVEY_NULL. */
 void survey_deinit(struct survey *s);

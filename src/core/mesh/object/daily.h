@@ -44,7 +44,10 @@ struct daily {
     size_t cap;
 };
 
-#define DAILY_NULL {0}
+#define DAILY_NULL                                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** daily_deinit() - release all; idempotent. */
 void daily_deinit(struct daily *d);

@@ -37,7 +37,10 @@ struct mesh_edge {
     json_t *status;          /* owns a reference; NULL or an object of objects by field owner */
 };
 
-#define MESH_EDGE_NULL {0}
+#define MESH_EDGE_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind mesh_edge_kind;

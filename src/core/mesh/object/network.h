@@ -81,7 +81,10 @@ struct network {
     struct prices *prices; /* owns; what bytes cost; NULL: it has no table of its own */
 };
 
-#define NETWORK_NULL {0}
+#define NETWORK_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind network_kind;

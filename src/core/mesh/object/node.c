@@ -297,6 +297,7 @@ static int node_spec_decode(
     struct fields f = fields_make(spec, where, e);
     const json_t *labels;
     const json_t *hub;
+    bool finds_rate = true;
     int r;
 
     fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &n->key);
@@ -307,6 +308,8 @@ static int node_spec_decode(
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &n->ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &n->relay);
     fields_bool(&f, "showDscp", FIELDS_OPTIONAL, &n->shows_dscp);
+    fields_bool(&f, "findRate", FIELDS_OPTIONAL, &finds_rate);
+    n->finds_no_rate = !finds_rate;
     fields_bool(&f, "stock", FIELDS_OPTIONAL, &n->stock);
     hub = fields_object(&f, "hub", FIELDS_OPTIONAL);
     r = routes_decode(n, &f);
@@ -426,12 +429,12 @@ json_t *node_encode(const struct node *n)
 
     for (unsigned i = 0; i < n->n_labels; i++)
         fields_set(&labels, n->labels[i].key, json_string(n->labels[i].value));
-    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b, s:o*, s:o*, s:o*, s:s*}", "publicKey",
+    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b, s:o*, s:o*, s:o*, s:o*, s:s*}", "publicKey",
         x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
         "address6", ip_addr_format(&n->address6, a6), "labels", labels, "island", n->island,
         "ephemeral", (int)n->ephemeral, "relay", n->relay ? json_true() : NULL, "showDscp",
-        n->shows_dscp ? json_true() : NULL, "stock", n->stock ? json_true() : NULL, "drained",
-        n->drained);
+        n->shows_dscp ? json_true() : NULL, "findRate", n->finds_no_rate ? json_false() : NULL,
+        "stock", n->stock ? json_true() : NULL, "drained", n->drained);
     if (n->hub)
         fields_set(&spec, "hub", hub_encode(n->hub));
     if (n->routes)

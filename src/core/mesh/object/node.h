@@ -65,8 +65,10 @@ struct node {
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
     struct subnets *routes;        /* owns; what is reached through it, as the hub admits; NULL:
                                       nothing */
-    struct traffic_rates *rates;   /* owns; how fast it sends; NULL: as fast as it can */
-    json_t *status;                /* owns a reference; NULL or an object */
+    struct traffic_rates *rates;   /* owns; how fast it sends; NULL: nothing is said of that */
+    bool finds_no_rate; /* without a rate it sends as fast as it can, whatever is found of
+                           its uplink */
+    json_t *status;     /* owns a reference; NULL or an object */
     /* The parts of the status that others rely on: */
     char *hostname;               /* owns; its machine's, without a domain, where it is another than
                                      the node's name; NULL: not said */
@@ -77,7 +79,10 @@ struct node {
                                        */
 };
 
-#define NODE_NULL {0}
+#define NODE_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind node_kind;

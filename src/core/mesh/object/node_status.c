@@ -312,3 +312,49 @@ json_t *relay_line_encode(const struct relay_line_report *r)
         "rate", (json_int_t)r->rate, "capacity", (json_int_t)r->capacity, "closed",
         (int)r->notice.is_closed, "away", encode_away(&r->notice), "pairs", pairs);
 }
+
+/* ---- its uplink ------------------------------------------------------------------------------ */
+
+#define UPLINK_WORD_MAX 16
+
+const char *const uplink_from_names[] = {"nobody", "typed", "found"};
+_Static_assert(
+    sizeof(uplink_from_names) / sizeof(*uplink_from_names) == UPLINK_FROM_N, "a name each");
+
+int uplink_report_decode(
+    struct uplink_report *ret, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    struct uplink_report r = {.is_said = true};
+    const char *state = fields_string(&f, "state", FIELDS_OPTIONAL, 1, UPLINK_WORD_MAX);
+    const char *from = fields_string(&f, "from", FIELDS_OPTIONAL, 1, UPLINK_WORD_MAX);
+    uint64_t at = 0;
+
+    fields_u64(&f, "bitsPerSecond", FIELDS_OPTIONAL, 0, INT64_MAX, &r.bits_per_s);
+    fields_u64(&f, "rateBitsPerSecond", FIELDS_OPTIONAL, 0, INT64_MAX, &r.rate);
+    fields_u64(&f, "at", FIELDS_OPTIONAL, 0, INT64_MAX, &at);
+    /* A word of a newer node means nothing here. */
+    r.state =
+        (enum uplink_state)(parse_word(state, uplink_state_names, UPLINK_STATE_N) % UPLINK_STATE_N);
+    r.from = (enum uplink_from)(parse_word(from, uplink_from_names, UPLINK_FROM_N) % UPLINK_FROM_N);
+    r.at_s = (int64_t)at;
+    return fields_give(&f, ret, &r, sizeof(r));
+}
+
+/* What is not known is left out. */
+json_t *uplink_report_encode(const struct uplink_report *r)
+{
+    if (!r->is_said)
+        return NULL;
+    return json_pack("{s:s, s:s, s:o*, s:o*, s:o*}", "state", uplink_state_names[r->state], "from",
+        uplink_from_names[r->from], "bitsPerSecond",
+        r->bits_per_s ? json_integer((json_int_t)r->bits_per_s) : NULL, "rateBitsPerSecond",
+        r->rate ? json_integer((json_int_t)r->rate) : NULL, "at",
+        r->at_s ? json_integer((json_int_t)r->at_s) : NULL);
+}
+
+bool uplink_report_equal(const struct uplink_report *a, const struct uplink_report *b)
+{
+    return a->is_said == b->is_said && a->state == b->state && a->bits_per_s == b->bits_per_s &&
+           a->at_s == b->at_s && a->rate == b->rate && a->from == b->from;
+}

@@ -7,6 +7,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "uplink/uplink.h"
 
 struct err;
 struct path_relay_notice;
@@ -104,6 +107,41 @@ int relay_line_decode(
 
 /** relay_line_encode() - a new reference, NULL: no memory. */
 json_t *relay_line_encode(const struct relay_line_report *r);
+
+/*
+ * `status.uplink` of a Node: what its agent has found of the uplink, and how fast it sends.
+ */
+
+/** Where the rate is from at which a node sends all. */
+enum uplink_from {
+    UPLINK_FROM_NOBODY, /* there is none: it sends as fast as it can */
+    UPLINK_FROM_TYPED,  /* its object has it */
+    UPLINK_FROM_FOUND,  /* what was found of its uplink */
+    UPLINK_FROM_N,
+};
+
+/** uplink_from_names - "nobody", "typed", "found". */
+extern const char *const uplink_from_names[];
+
+struct uplink_report {
+    bool is_said; /* else all is zero */
+    enum uplink_state state;
+    uint64_t bits_per_s; /* what it carries; FAST: at least; 0: not known */
+    int64_t at_s;        /* when that was measured last, s since 1970; 0: never */
+    uint64_t rate;       /* bit/s at which it sends all; 0: as fast as it can */
+    enum uplink_from from;
+};
+
+/** uplink_report_decode() - check the field and take it in; words that this version does not know
+ * are UPLINK_UNKNOWN and UPLINK_FROM_NOBODY. Else as relay_line_decode(). */
+int uplink_report_decode(
+    struct uplink_report *ret, const json_t *json, const char *where, struct err *e);
+
+/** uplink_report_encode() - a new reference; NULL: nothing is said, or no memory. */
+json_t *uplink_report_encode(const struct uplink_report *r);
+
+/** uplink_report_equal() - do both say the same? */
+bool uplink_report_equal(const struct uplink_report *a, const struct uplink_report *b);
 
 /** relay_notice_encode() - of it what other nodes are told; NULL: that is nothing, or no memory. */
 json_t *relay_notice_encode(const struct path_relay_notice *notice);

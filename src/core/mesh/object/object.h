@@ -93,7 +93,10 @@ struct object {
     };
 };
 
-#define OBJECT_NULL {0}
+#define OBJECT_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** object_kind_find() - the row of that name, NULL if there is none. */
 const struct object_kind *object_kind_find(const char *name);

@@ -27,7 +27,10 @@ struct subnets {
     unsigned n;
 };
 
-#define SUBNETS_NULL {0}
+#define SUBNETS_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /**
  * subnet_parse() - "10.9.0.0/24" or "fd09::/64"; without a length the one address

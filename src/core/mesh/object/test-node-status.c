@@ -291,6 +291,64 @@ static void test_a_line_is_bounded(void **state)
     }
 }
 
+static void test_an_uplink_comes_back(void **state)
+{
+    static const struct uplink_report reports[] = {
+        {.is_said = true, .state = UPLINK_UNKNOWN},
+        {.is_said = true, .state = UPLINK_FAST, .bits_per_s = 2400000000, .at_s = 1800000000},
+        {.is_said = true,
+            .state = UPLINK_FOUND,
+            .bits_per_s = 20000000,
+            .at_s = 1800000000,
+            .rate = 19000000,
+            .from = UPLINK_FROM_FOUND},
+        {.is_said = true, .rate = 5000000, .from = UPLINK_FROM_TYPED},
+    };
+
+    for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
+        json_t *json = uplink_report_encode(&reports[i]);
+        struct uplink_report found;
+        struct err e = ERR_NULL;
+
+        assert_int_equal(uplink_report_decode(&found, json, "the node", &e), 0);
+        assert_true(uplink_report_equal(&found, &reports[i]));
+        for (size_t k = 0; k < sizeof(reports) / sizeof(reports[0]); k++)
+            assert_int_equal(uplink_report_equal(&found, &reports[k]), i == k);
+        json_decref(json);
+    }
+    assert_null(uplink_report_encode(&(struct uplink_report){.is_said = false}));
+}
+
+static void test_an_uplink_is_bounded(void **state)
+{
+    static const struct {
+        const char *uplink;
+        const char *says; /* NULL: it is taken, as of nothing that is known */
+    } cases[] = {
+        {"{}", NULL},
+        {"{\"state\": \"guessed\", \"from\": \"afar\", \"new\": 1}", NULL},
+        {"{\"state\": 1}", "\"state\""},
+        {"{\"from\": \"seventeen letters\"}", "\"from\""},
+        {"{\"bitsPerSecond\": -1}", "\"bitsPerSecond\""},
+        {"{\"rateBitsPerSecond\": 1.5}", "\"rateBitsPerSecond\""},
+        {"{\"at\": -1}", "\"at\""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        static const struct uplink_report none = {.is_said = true};
+        json_t *json = json_loads(cases[i].uplink, 0, NULL);
+        struct uplink_report found = {.rate = 5};
+        struct err e = ERR_NULL;
+        int r = uplink_report_decode(&found, json, "the node", &e);
+
+        assert_int_equal(r, cases[i].says ? -EINVAL : 0);
+        if (cases[i].says && !strstr(err_text(&e), cases[i].says))
+            fail_msg("%s: \"%s\"", cases[i].uplink, err_text(&e));
+        assert_true(cases[i].says ? found.rate == 5 : uplink_report_equal(&found, &none));
+        json_decref(json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +360,8 @@ int main(void)
         cmocka_unit_test(test_a_fabric_is_bounded),
         cmocka_unit_test(test_a_line_comes_back),
         cmocka_unit_test(test_a_line_is_bounded),
+        cmocka_unit_test(test_an_uplink_comes_back),
+        cmocka_unit_test(test_an_uplink_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

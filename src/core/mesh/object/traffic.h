@@ -55,7 +55,10 @@ struct traffic {
     size_t cap;
 };
 
-#define TRAFFIC_NULL {0}
+#define TRAFFIC_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** traffic_deinit() - forget the sums. */
 void traffic_deinit(struct traffic *t);

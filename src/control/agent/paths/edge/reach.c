@@ -71,6 +71,8 @@ static void apply_found(
     peer->has_loss = view->rtt != 0 && view->kind != PATH_KIND_RELAY &&
                      view->kind != PATH_KIND_STREAM && view->kind != PATH_KIND_NONE;
     peer->loss_permille = view->loss_permille;
+    peer->lost_lately_permille = view->lost_lately_permille;
+    peer->answered_at = view->answered_at;
     peer->is_alarm = view->is_alarm;
     peer->is_relay_better = view->is_relay_better;
     if (view->died_at != 0 && !view->is_better &&

@@ -41,6 +41,8 @@ struct reach_peer {
     struct rtt_longer longer; /* likewise: its round trips take longer than usual */
     bool has_loss;            /* the next is known */
     unsigned loss_permille;
+    unsigned lost_lately_permille; /* as in struct path_view; 0: not known */
+    nsec_t answered_at;            /* likewise */
 };
 
 struct reach {

@@ -61,4 +61,4 @@ cmd_fn cmd_node, cmd_nodes;
 cmd_fn cmd_apply, cmd_delete, cmd_edges, cmd_get;
 
 /* internal.c; daemons alone start them. */
-cmd_fn cmd_measuring, cmd_gpus, cmd_rdzv;
+cmd_fn cmd_measuring, cmd_gpus, cmd_rdzv, cmd_trains;

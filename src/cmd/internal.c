@@ -4,7 +4,8 @@
  * The agent starts `weft measuring`, which lets members measure this node (agent/node_measure.h).
  * It starts `weft gpus` each minute, which asks NVIDIA's driver how the GPUs are
  * (agent/node_machine.h). The hub starts `weft rendezvous`, which serves a network's jobs
- * (hub/jobs/rdzv_child.c). All get one end of a socket pair as their descriptor PROCESS_LINK_FD.
+ * (hub/jobs/rdzv_child.c), and `weft trains`, which measures its line (hub/uplink/hub_uplink.h).
+ * All get one end of a socket pair as their descriptor PROCESS_LINK_FD.
  * People have no use for them, so that no help lists them.
  */
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include "cmd/cmd.h"
 #include "fabric/gpu_sampler.h"
 #include "measure/service_process.h"
+#include "measure/train_process.h"
 #include "os/log.h"
 #include "os/process.h"
 #include "rendezvous/process/rdzv_process.h"
@@ -47,6 +49,16 @@ int cmd_gpus(int argc, char **argv)
         return cmd_refuse("gpus", "\"weft agent\" starts this by itself");
     log_init("gpus", LOG_LEVEL_INFO);
     return finish(gpu_sampler_run(PROCESS_LINK_FD, strtoull(argv[1], NULL, 10), &e), &e);
+}
+
+int cmd_trains(int argc, char **argv)
+{
+    struct err e = ERR_NULL;
+
+    if (argc != 1 || !process_take_link())
+        return cmd_refuse("trains", "\"weft hub up\" starts this by itself");
+    log_init("trains", LOG_LEVEL_INFO);
+    return finish(train_process_run(PROCESS_LINK_FD, &e), &e);
 }
 
 int cmd_rdzv(int argc, char **argv)

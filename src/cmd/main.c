@@ -74,6 +74,7 @@ static const struct option_subcommand commands[] = {
     {"rendezvous", cmd_rdzv, NULL},
     {"measuring", cmd_measuring, NULL},
     {"gpus", cmd_gpus, NULL},
+    {"trains", cmd_trains, NULL},
     {NULL},
 };
 

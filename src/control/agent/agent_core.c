@@ -536,6 +536,7 @@ static void poll_report(struct agent *a, nsec_t now)
     const struct keepalive_plan *plan = &a->keepalive.probe.plan;
     const struct uplink_report uplink = node_uplink_report(
         &a->uplink, snapshot_self(&a->snapshot), a->seen.rates.all, a->wall_clock() / NSEC_PER_SEC);
+    struct relay_line_report line = a->seen.line;
     struct node_report_facts facts = {.snapshot = &a->snapshot,
         .seen = &a->seen,
         .reach = &a->reach,
@@ -543,7 +544,7 @@ static void poll_report(struct agent *a, nsec_t now)
         .routes = &a->state.routes,
         .speeds = &a->speeds,
         .fabric = node_fabric_report(a->fabric),
-        .line = a->seen.has_line ? &a->seen.line : NULL,
+        .line = a->seen.has_line ? &line : NULL,
         .engine = engine ? engine->ops->kind : ENGINE_KIND_AUTO,
         .applied = a->applied,
         .fault = a->pass.fault.text,
@@ -559,6 +560,7 @@ static void poll_report(struct agent *a, nsec_t now)
         .now = now,
         .wall_s = a->wall_clock() / NSEC_PER_SEC};
 
+    line.is_measured = uplink.from == UPLINK_FROM_FOUND;
     if (gethostname(host, sizeof(host)) == 0 && node_report_hostname(host, a->snapshot.self))
         facts.hostname = host;
     for (unsigned i = 0; i < a->hubs.n; i++)

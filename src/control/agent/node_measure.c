@@ -422,7 +422,8 @@ static void renew_keys(struct node_measure *nm, const struct snapshot *s)
             keys[n++] = nm->keys[old];
             continue;
         }
-        if (budget == 0 || !node_has_agent(node) || x25519_public_equal(&node->key, own))
+        if (budget == 0 || (!node_has_agent(node) && !node->hub) ||
+            x25519_public_equal(&node->key, own))
             continue;
         budget--;
         if (!measure_proof_key_make(&k->key, nm->secret, &node->key, &node->key, own))

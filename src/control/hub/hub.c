@@ -63,6 +63,26 @@ static void look_line(struct hub *hub, nsec_t now)
     }
 }
 
+/* Where trains to a node go: to where its session is, if that is by UDP. */
+static bool find_place(const struct model_node *node, nsec_t now, struct ip_addr *ret)
+{
+    struct overlay_facts facts;
+
+    if (!list_is_empty(&node->served->streams) || !overlay_read_facts(node, now, &facts) ||
+        !presence_has_session(&facts, now) || endpoint_is_none(&facts.endpoint))
+        return false;
+    *ret = facts.endpoint.addr;
+    return true;
+}
+
+/* What this hub's line carries, where nobody has said it. */
+static void look_uplink(struct hub *hub, nsec_t now)
+{
+    if (hub->reports.line && !overlay_has_said_line(hub->changes.overlay) &&
+        hub_uplink_tick(&hub->uplink, &hub->model, hub->reports.line, now, clock_wall_s()))
+        overlay_set_found_line(hub->changes.overlay, hub->uplink.found);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct hub *hub = timer->data;
@@ -70,6 +90,7 @@ static void on_tick(uv_timer_t *timer)
     nsec_t now = clock_now();
 
     presence_tick(&hub->reports, now, clock_wall_s());
+    look_uplink(hub, now);
     look_line(hub, now);
     reports_look(&hub->reports, now, clock_wall_s());
     if ((public_addresses_tick(&hub->public_addresses, now) ||
@@ -222,6 +243,7 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
     streams_init(&hub->streams, hub->loop, config->udp_port);
     web_access_init(&hub->web, &hub->rng);
     live_init(&hub->live);
+    hub_uplink_init(&hub->uplink, find_place, rng_u32(&hub->rng), clock_now());
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;
     lend_parts(hub);
@@ -552,6 +574,7 @@ void hub_stop(struct hub *hub)
     store_wait(hub->store);
     if (audit_tick(&hub->audit, clock_now(), true, &e) != 0)
         log_warning("the last refusals are not in the audit log: %s", err_text(&e));
+    hub_uplink_deinit(&hub->uplink);
     streams_stop(&hub->streams);
     changes_stop(&hub->changes);
     jobs_stop(hub->jobs);

@@ -24,6 +24,7 @@
 #include "hub/streams/streams.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
+#include "hub/uplink/hub_uplink.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
 #include "hub/web/live.h"
@@ -54,6 +55,7 @@ struct hub {
     struct live live;            /* what open pages are told */
     struct owners owners;        /* which hub serves jobs */
     struct orphans orphans;      /* what removed networks have left */
+    struct hub_uplink uplink;    /* what its line carries, where nobody has said it */
     struct jobs *jobs;           /* owns */
     struct handlers handlers;    /* what answers the API's calls */
     struct server *server;       /* owns */

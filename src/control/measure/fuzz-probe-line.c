@@ -11,6 +11,7 @@
 #include "measure/order.h"
 #include "measure/result.h"
 #include "measure/service_process.h"
+#include "measure/train_process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -145,6 +146,29 @@ static void check_results(const json_t *json)
     }
 }
 
+/* What a hub says to the process that sends its trains, and what that answers. */
+static void check_trains(const json_t *json)
+{
+    struct train_task task;
+    struct train_task task_again;
+    struct train_answer answer;
+    struct train_answer answer_again;
+    json_t *text;
+
+    if (train_task_decode(&task, json, NULL) == 0) {
+        text = train_task_encode(&task);
+        assert(text && train_task_decode(&task_again, text, NULL) == 0);
+        assert(task_again.known == task.known && task_again.port == task.port);
+        json_decref(text);
+    }
+    if (train_answer_decode(&answer, json, NULL) != 0)
+        return;
+    text = train_answer_encode(&answer);
+    assert(text && train_answer_decode(&answer_again, text, NULL) == 0);
+    assert(answer_again.bits_per_s == answer.bits_per_s);
+    json_decref(text);
+}
+
 static void check_message(const json_t *json)
 {
     struct service_wire m;
@@ -173,6 +197,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     check_challenge(json);
     check_results(json);
     check_message(json);
+    check_trains(json);
     json_decref(json);
     return 0;
 }

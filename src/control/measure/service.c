@@ -470,29 +470,20 @@ static int read_order(
 /* The words for who is refused, since @b has the service or is next. */
 static int refuse_busy(struct service_connection *c, const struct session_busy *b)
 {
-    nsec_t left = nsec_max(b->free_at - clock_now(), 0) / NSEC_PER_SEC + 1;
+    char address[IP_ADDR_TEXT_MAX];
+    char text[SESSION_BUSY_TEXT_MAX];
     struct service_member member;
-    char who[IP_ADDR_TEXT_MAX + NAME_MAX_LEN];
-    char text[192];
+    bool is_named = find_member(c->service, &b->owner, &member) && member.name[0];
 
-    if (find_member(c->service, &b->owner, &member) && member.name[0])
-        (void)snprintf(who, sizeof(who), "%s", member.name);
-    else
-        (void)ip_addr_format(&b->owner, who);
-    if (b->is_waiting)
-        (void)snprintf(text, sizeof(text),
-            "%s has asked before and is next; try again, in %lld s at the latest", who,
-            (long long)left);
-    else
-        (void)snprintf(text, sizeof(text),
-            "it measures for %s right now, for %lld s more at most; try again", who,
-            (long long)left);
-    return send_refusal(c, text);
+    return send_refusal(
+        c, session_busy_format(
+               b, is_named ? member.name : ip_addr_format(&b->owner, address), clock_now(), text));
 }
 
 static void run_session(struct service_connection *c, struct line_buffer *lb, const struct order *o)
 {
     nsec_t deadline = clock_now() + (nsec_t)o->seconds * NSEC_PER_SEC;
+    bool is_quiet = session_is_in_background(o) && c->access != SERVICE_ACCESS_LOCAL;
     struct session_busy busy;
     uint64_t number;
     int r = session_begin(&c->service->session, o, &c->from, clock_now(), &number, &busy);
@@ -510,7 +501,10 @@ static void run_session(struct service_connection *c, struct line_buffer *lb, co
             (void)send_refusal(c, "its turn is over: another member has begun to measure");
             r = -ETIMEDOUT;
         }
-        if (r == 0)
+        /* What is sent there is sent from the machine that has begun it. */
+        if (r == 0 && is_quiet && next.kind != ORDER_FACTS)
+            r = send_refusal(c, "in a session in the background nothing is measured here");
+        else if (r == 0)
             r = carry_out_order(c, &next, &o->id);
         order_deinit(&next);
     }
@@ -564,6 +558,7 @@ static bool is_proven(
     struct service_member member;
 
     return o->has_proof && find_member(c->service, &c->from, &member) && member.has_key &&
+           (!member.is_hub || session_is_in_background(o)) &&
            measure_proof_verify(o->proof.mac, &member.key, &p);
 }
 
@@ -745,7 +740,7 @@ static void accept_one(struct service *s, int listener, enum service_access acce
         from.addr = own_address(s);
     } else if (!sockaddr_to_endpoint(&sa, &from) ||
                (access == SERVICE_ACCESS_OVERLAY &&
-                   (!find_member(s, &from.addr, &member) || member.is_hub))) {
+                   (!find_member(s, &from.addr, &member) || (member.is_hub && !member.has_key)))) {
         (void)close(fd);
         return;
     }

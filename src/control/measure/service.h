@@ -38,11 +38,12 @@ struct service_member {
     char path[RESULT_PATH_MAX]; /* "lan", "direct", "relay", ...; "" for the node itself */
     char name[NAME_MAX_LEN + 1];
     char hostname[NAME_MAX_LEN + 1]; /* of its machine, if that is another name; else "" */
-    bool has_key;                    /* @key is known: an agent of ours runs there */
+    bool has_key;                    /* @key is known: an agent of ours runs there, or a hub */
     struct measure_proof_key key;    /* checks the orders that it gives to this node */
     uint32_t stun_port; /* of a hub: where it answers STUN, at @underlay; 0: not known */
-    bool is_hub; /* it measures nothing and gives no orders: who connects from its address is some
-                    program of the hub's machine */
+    bool is_hub; /* it measures nothing; with @has_key it may begin a session in the background, in
+                    which it sends (session.h). Else who connects from its address is some program
+                    of the hub's machine */
 };
 
 /**

@@ -1,6 +1,7 @@
 /* session.c - see session.h. */
 #include "measure/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -62,6 +63,25 @@ static struct session_turn *turn_of(struct session *s, const struct ip_addr *who
 static bool is_in_background(const char purpose[static sizeof((struct order){0}.purpose)])
 {
     return strncmp(purpose, SESSION_IN_BACKGROUND, sizeof((struct order){0}.purpose)) == 0;
+}
+
+bool session_is_in_background(const struct order *o)
+{
+    return is_in_background(o->purpose);
+}
+
+const char *session_busy_format(const struct session_busy *b, const char *who, nsec_t now,
+    char buf[static SESSION_BUSY_TEXT_MAX])
+{
+    long long left = (long long)(nsec_max(b->free_at - now, 0) / NSEC_PER_SEC + 1);
+
+    if (b->is_waiting)
+        (void)snprintf(buf, SESSION_BUSY_TEXT_MAX,
+            "%s has asked before and is next; try again, in %lld s at the latest", who, left);
+    else
+        (void)snprintf(buf, SESSION_BUSY_TEXT_MAX,
+            "it measures for %s right now, for %lld s more at most; try again", who, left);
+    return buf;
 }
 
 /* May @mine have the service now, for @o? If not, @ret says who has it, or is to have it. */

@@ -14,7 +14,9 @@
  * member, nor several together, holds a service for longer than a turn each.
  *
  * What an agent measures by itself (SESSION_IN_BACKGROUND) keeps nobody waiting: it ends for
- * anybody else who asks, comes after all who wait, and is no turn of its member.
+ * anybody else who asks, comes after all who wait, and is no turn of its member. In it nobody but a
+ * program of this machine gives orders: others send here, and have nothing sent. So a hub may begin
+ * one as well.
  *
  * Threads: any; everything is guarded by @lock, which is held only briefly.
  */
@@ -37,6 +39,9 @@
 
 /** The purpose of sessions that give way to all others at once. */
 #define SESSION_IN_BACKGROUND "uplink"
+
+/** Room for session_busy_format(). */
+#define SESSION_BUSY_TEXT_MAX 192
 
 /** Who was refused counts as waiting for so long. */
 #define SESSION_WAIT (15 * NSEC_PER_SEC)
@@ -89,6 +94,14 @@ struct session {
     } hops[SESSION_HOPS_MAX]; /* neighbours' connections that wait for session_take_hop() */
     size_t n_hops;
 };
+
+/** session_busy_format() - who has the service, and for how long, for whom is refused. @who: the
+ * owner's name. Returns @buf. */
+const char *session_busy_format(const struct session_busy *b, const char *who, nsec_t now,
+    char buf[static SESSION_BUSY_TEXT_MAX]);
+
+/** session_is_in_background() - is @o, SESSION, of the purpose SESSION_IN_BACKGROUND? */
+bool session_is_in_background(const struct order *o);
 
 /** session_init() - no session is on. */
 void session_init(struct session *s);

@@ -23,6 +23,7 @@
 #include "crypto/x25519.h"
 #include "measure/coordinator.h"
 #include "measure/service.h"
+#include "measure/train_process.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
 #include "test/support/netns.h"
@@ -593,6 +594,80 @@ static void test_a_burst_arrives(void **state)
     end(&w);
 }
 
+/* A hub that has a key may send, and orders nothing; nor does a member in the background. */
+static void test_in_the_background_nothing_is_ordered(void **state)
+{
+    static const char quiet[] = "{\"op\": \"session\", \"purpose\": \"uplink\", \"seconds\": 60, "
+                                "\"id\": \"" FIRST "\"}";
+    static const unsigned from[] = {2, 4};
+    struct ip_addr own = loopback(1);
+    struct service_member members[] = {
+        {.address = loopback(2), .name = "two", .key = key_of(1, 2, 1), .has_key = true},
+        {.address = loopback(4),
+            .name = "hub",
+            .key = key_of(1, 4, 1),
+            .has_key = true,
+            .is_hub = true},
+    };
+    struct world w;
+    int fd;
+
+    begin(&w, 1);
+    service_set_members(w.services[0], &own, members, 2);
+    for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++) {
+        fd = connect_from(&w, from[i], 1);
+        assert_opens(fd, quiet, from[i]);
+        assert_said(fd, "{\"op\": \"facts\"}", "\"versions\"");
+        assert_said(fd, "{\"op\": \"heard\"}", "nothing is measured here");
+        assert_said(fd, "{\"op\": \"burst\", \"peer\": \"127.0.0.2\", \"ms\": 1, \"bytes\": 1}",
+            "nothing is measured here");
+        (void)close(fd);
+    }
+    /* Nor for any other purpose by a hub. */
+    fd = connect_from(&w, 4, 1);
+    if (!strstr(open_session(fd, SESSION(FIRST), 4, 1), "the proof is not"))
+        fail_msg("a hub may have it measured");
+    (void)close(fd);
+    end(&w);
+}
+
+/* A hub says why it could not send. */
+static void test_trains_of_a_hub(void **state)
+{
+    struct ip_addr own = loopback(2);
+    struct service_member members[] = {
+        {.address = loopback(1),
+            .underlay = loopback(1),
+            .name = "hub",
+            .key = key_of(2, 1, 2),
+            .has_key = true,
+            .is_hub = true},
+    };
+    struct train_task t = {.port = PORT,
+        .own = loopback(1),
+        .peer = loopback(2),
+        .underlay = loopback(2),
+        .key = key_of(1, 1, 2)};
+    struct train_answer a;
+    struct world w;
+
+    begin(&w, 2);
+    service_set_members(w.services[1], &own, members, 1);
+    /* It has its session, but addresses of this machine, as those of loopback, are no peer's. */
+    train_task_run(&t, &a);
+    assert_int_equal(a.bits_per_s, 0);
+    assert_string_equal(a.why, "there is no direct path to it beside the overlay");
+    t.key.b[0] ^= 1;
+    train_task_run(&t, &a);
+    assert_int_equal(a.bits_per_s, 0);
+    if (!strstr(a.why, "the proof is not"))
+        fail_msg("%s", a.why);
+    t.peer = loopback(3);
+    train_task_run(&t, &a);
+    assert_true(a.bits_per_s == 0 && a.why[0] != '\0');
+    end(&w);
+}
+
 static void test_a_member_that_is_away_keeps_its_place(void **state)
 {
     const struct ip_addr members[] = {loopback(1), loopback(4), loopback(2)};
@@ -684,6 +759,8 @@ int main(void)
         cmocka_unit_test(test_what_is_not_proven_is_told),
         cmocka_unit_test(test_datagrams_are_counted),
         cmocka_unit_test(test_a_burst_arrives),
+        cmocka_unit_test(test_in_the_background_nothing_is_ordered),
+        cmocka_unit_test(test_trains_of_a_hub),
         cmocka_unit_test(test_a_member_that_is_away_keeps_its_place),
         cmocka_unit_test(test_a_refusal_is_no_answer),
         cmocka_unit_test(test_a_member_that_stops_answering_is_lost),

@@ -117,7 +117,8 @@
     X(RELAY_LINE_RATE, "weft_relay_line_bits_per_second", GAUGE, "bit/s", "", \
         "what the relay forwards, with UDP and IPv4 headers, over the last seconds") \
     X(RELAY_LINE_CAPACITY, "weft_relay_line_capacity_bits_per_second", GAUGE, "bit/s", "", \
-        "what its line can carry in each direction, as it was told (--line); 0: it was not") \
+        "what its line can carry in each direction, as it was told (--line) or as was " \
+        "measured; 0: it is not known") \
     X(RELAY_REFUSED, "weft_relay_refused_total", COUNTER, "datagrams", "", \
         "datagrams of the relay that the kernel's send queue had no space for") \
     X(STUN_ANSWERS, "weft_stun_answers_total", COUNTER, "answers", "", "STUN requests answered")

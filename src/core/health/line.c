@@ -46,6 +46,7 @@ void line_find(const struct line_facts *f, struct findings *set, int64_t at)
         return;
     name_pairs(f, pairs, sizeof(pairs));
     (void)findings_add(set, codes[!f->node][line->level], f->node ? f->node : FINDING_HUB, at,
-        "%s relays %.1f Mbit/s, and its line carries %.1f Mbit/s, as it was told%s.",
-        f->node ? f->node : "The hub", mbit(line->rate), mbit(line->capacity), pairs);
+        "%s relays %.1f Mbit/s, and its line carries %.1f Mbit/s, as %s%s.",
+        f->node ? f->node : "The hub", mbit(line->rate), mbit(line->capacity),
+        line->is_measured ? "was measured" : "it was told", pairs);
 }

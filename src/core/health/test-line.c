@@ -51,6 +51,10 @@ static void test_the_line_of_a_hub(void **state)
     look(&facts);
     expect(FINDING_HUB_LINE_NEAR, "hub",
         "The hub relays 9.6 Mbit/s, and its line carries 10.0 Mbit/s, as it was told.");
+    line.is_measured = true;
+    look(&facts);
+    expect(FINDING_HUB_LINE_NEAR, "hub",
+        "The hub relays 9.6 Mbit/s, and its line carries 10.0 Mbit/s, as was measured.");
     line.level = RELAY_LINE_OPEN;
     look(&facts);
     assert_int_equal(set.n, 0);

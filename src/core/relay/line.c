@@ -265,6 +265,7 @@ void relay_line_tell(const struct relay_line *l, struct relay_line_report *ret)
     *ret = (struct relay_line_report){.level = l->level,
         .rate = l->rate,
         .capacity = l->capacity,
+        .is_measured = l->is_measured,
         .notice.is_closed = l->is_closed};
     while (ret->n_pairs < l->n_pairs && ret->n_pairs < RELAY_LINE_HEAVIEST) {
         const struct relay_pair *pair = &l->pairs[ret->n_pairs];

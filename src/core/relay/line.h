@@ -2,8 +2,8 @@
  * line.h - the line of a relay: how much it carries against what it can, and which pairs are to go
  * another way because it is full.
  *
- * What a line can carry is said by who runs the relay. Where nobody has said it, nothing is
- * concluded.
+ * What a line can carry is said by who runs the relay, or was measured (uplink/uplink.h). Where
+ * neither is so, nothing is concluded.
  *
  * Theory of operation. Rates are smoothed over some seconds. A line is near its limit from three
  * quarters on, and full from nine tenths on, where that lasts 30 s; it is not any more where it was
@@ -37,7 +37,7 @@
 #define RELAY_LINE_PAIRS_MAX 16
 
 enum relay_line_level {
-    RELAY_LINE_OPEN, /* it can carry more, or nobody knows what it can carry */
+    RELAY_LINE_OPEN, /* it can carry more, or it is not known what it can carry */
     RELAY_LINE_NEAR, /* it is near its limit */
     RELAY_LINE_FULL,
     RELAY_LINE_LEVEL_N,
@@ -74,7 +74,8 @@ struct relay_away {
 
 /** All zero: nothing is known of it. */
 struct relay_line {
-    uint64_t capacity; /* bit/s in each direction, the owner's to set; 0: nobody has said it */
+    uint64_t capacity; /* bit/s in each direction, the owner's to set; 0: not known */
+    bool is_measured;  /* that was measured, and not said; the owner's as well */
 
     /* The rest is written by relay_line_take(). */
     uint64_t rate;      /* bit/s */
@@ -113,6 +114,7 @@ struct relay_line_report {
     enum relay_line_level level;
     uint64_t rate;                                             /* bit/s, with headers */
     uint64_t capacity;                                         /* bit/s; 0: not known */
+    bool is_measured;                                          /* that was measured, and not said */
     struct relay_reported_pair pairs[RELAY_LINE_REPORTED_MAX]; /* @n_pairs, the heaviest first */
     unsigned n_pairs;
     struct path_relay_notice notice;

@@ -188,6 +188,10 @@ static void test_the_heaviest_pair_is_asked(void **state)
     relay_line_tell(&world.line, &report);
     assert_int_equal(report.level, RELAY_LINE_FULL);
     assert_int_equal(report.capacity, 10 * MBIT);
+    assert_false(report.is_measured);
+    world.line.is_measured = true;
+    relay_line_tell(&world.line, &report);
+    assert_true(report.is_measured);
     assert_true(report.notice.is_closed);
     assert_int_equal(report.notice.n_away, 1);
     assert_int_equal(report.n_pairs, 2);

@@ -260,9 +260,10 @@ void relay_read_counts(const struct relay *r, struct relay_counts *ret)
 
 /* ---- its line ---- */
 
-void relay_set_line(struct relay *r, uint64_t rate)
+void relay_set_line(struct relay *r, uint64_t rate, bool is_measured)
 {
     r->line.capacity = rate;
+    r->line.is_measured = is_measured;
 }
 
 const struct relay_line *relay_line(const struct relay *r)

@@ -93,8 +93,9 @@ void relay_read_counts(const struct relay *r, struct relay_counts *ret);
  * Its line (relay/line.h). Threads: the owner's, one at a time.
  */
 
-/** relay_set_line() - what it can carry in each direction, bit/s; 0: nobody has said it. */
-void relay_set_line(struct relay *r, uint64_t rate);
+/** relay_set_line() - what it can carry in each direction, bit/s; 0: it is not known. @is_measured:
+ * that was measured, and not said. */
+void relay_set_line(struct relay *r, uint64_t rate, bool is_measured);
 
 /** relay_tick() - each second: give back leases that are over, and take a sample of the line. */
 void relay_tick(struct relay *r, nsec_t now);

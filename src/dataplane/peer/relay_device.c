@@ -109,8 +109,9 @@ nsec_t relay_device_expire(struct device *d, nsec_t now)
 {
     if (now < d->relay.due)
         return d->relay.due;
-    /* What the interface may send is what its line is for. */
-    relay_set_line(d->relay.relay, pace_rate(&d->shaping.all));
+    /* What the interface may send is what its line is for. Whether somebody has said that, or it
+     * was found, its owner knows. */
+    relay_set_line(d->relay.relay, pace_rate(&d->shaping.all), false);
     relay_tick(d->relay.relay, now);
     d->relay.due = now + EXPIRE_EVERY;
     return d->relay.due;

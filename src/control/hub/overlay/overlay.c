@@ -452,6 +452,17 @@ static void add_offloads(struct overlay *o, struct metrics *m)
         }
 }
 
+void overlay_set_found_line(struct overlay *o, uint64_t rate)
+{
+    if (!o->has_said_line)
+        relay_set_line(o->relay, rate, true);
+}
+
+bool overlay_has_said_line(const struct overlay *o)
+{
+    return o->has_said_line;
+}
+
 const struct relay_line *overlay_line(const struct overlay *o)
 {
     return relay_line(o->relay);
@@ -510,7 +521,8 @@ static int open_parts(
     r = relay_new(&o->relay, opt->n_workers, &rng);
     if (r < 0)
         return err_set(e, r, "no memory for the relay");
-    relay_set_line(o->relay, line);
+    relay_set_line(o->relay, line, false);
+    o->has_said_line = line != 0;
     port_set_filter(o->port, relay_filter, o->relay);
     return 0;
 }

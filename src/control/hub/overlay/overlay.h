@@ -136,6 +136,13 @@ bool overlay_read_facts(const struct model_node *node, nsec_t now, struct overla
  * nothing is known. It costs less than all facts. */
 bool overlay_read_handshake(const struct model_node *node, nsec_t *ret_at);
 
+/** overlay_set_found_line() - what its line was found to carry, bit/s; 0: it is not known. Where it
+ * was said nothing changes. */
+void overlay_set_found_line(struct overlay *o, uint64_t rate);
+
+/** overlay_has_said_line() - was it said what its line carries? */
+bool overlay_has_said_line(const struct overlay *o);
+
 /** overlay_line() - how the relay's line is (relay/line.h); lent. */
 const struct relay_line *overlay_line(const struct overlay *o);
 

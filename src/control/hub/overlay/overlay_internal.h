@@ -139,7 +139,10 @@ struct addresses {
     struct log_limit limit;
 };
 
-#define ADDRESSES_NULL {0}
+#define ADDRESSES_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /**
  * addresses_open() - read what the hub knew when it ran last
@@ -178,6 +181,7 @@ struct overlay {
     uint64_t seed;          /* of the tables; random */
     const char *state_dir;  /* pins */
     uint16_t api_port;      /* TCP, at which members ask the hub */
+    bool has_said_line;     /* it was said what its line carries */
 
     /* The loop's. */
     struct netlink nl;          /* for interfaces, addresses and routes */

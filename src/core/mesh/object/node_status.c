@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/text.h"
@@ -240,6 +241,11 @@ static void decode_away(struct fields *f, struct path_relay_notice *notice)
     }
 }
 
+/* Where the capacity of a line is from, if it was not typed; and how long such a word is at most.
+ */
+static const char from_measured[] = "measured";
+#define FROM_MAX 16
+
 static int decode_relay_pair(
     struct relay_reported_pair *ret, const json_t *json, const char *where, struct err *e)
 {
@@ -259,6 +265,8 @@ int relay_line_decode(
     struct fields f = fields_make(json, where, e);
     struct relay_line_report r = {.rate = 0};
     const json_t *pairs = fields_array(&f, "pairs", FIELDS_OPTIONAL, 0, RELAY_LINE_REPORTED_MAX);
+    /* A relay of an earlier version does not say it: its capacity is typed. */
+    const char *from = fields_string(&f, "capacityFrom", FIELDS_OPTIONAL, 1, FROM_MAX);
     unsigned level = RELAY_LINE_OPEN;
     int end;
 
@@ -268,6 +276,7 @@ int relay_line_decode(
     fields_bool(&f, "closed", FIELDS_OPTIONAL, &r.notice.is_closed);
     decode_away(&f, &r.notice);
     r.level = (enum relay_line_level)level;
+    r.is_measured = from && strcmp(from, from_measured) == 0;
     end = fields_end(&f);
     for (size_t i = 0; end == 0 && i < json_array_size(pairs); i++)
         end = decode_relay_pair(&r.pairs[r.n_pairs++], json_array_get(pairs, i), where, e);
@@ -308,9 +317,13 @@ json_t *relay_line_encode(const struct relay_line_report *r)
                 "b", x25519_public_format(&pair->keys[1], keys[1]), "rate", (json_int_t)pair->rate,
                 "away", (int)r->pairs[i].is_away));
     }
-    return json_pack("{s:s, s:I, s:I, s:b, s:o, s:o}", "level", relay_line_level_names[r->level],
-        "rate", (json_int_t)r->rate, "capacity", (json_int_t)r->capacity, "closed",
-        (int)r->notice.is_closed, "away", encode_away(&r->notice), "pairs", pairs);
+    return json_pack("{s:s, s:I, s:I, s:s*, s:b, s:o, s:o}", "level",
+        relay_line_level_names[r->level], "rate", (json_int_t)r->rate, "capacity",
+        (json_int_t)r->capacity, "capacityFrom",
+        r->capacity == 0 ? NULL
+        : r->is_measured ? from_measured
+                         : "typed",
+        "closed", (int)r->notice.is_closed, "away", encode_away(&r->notice), "pairs", pairs);
 }
 
 /* ---- its uplink ------------------------------------------------------------------------------ */

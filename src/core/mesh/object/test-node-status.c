@@ -250,6 +250,18 @@ static void test_a_line_comes_back(void **state)
     assert_true(json_equal(again, json));
     assert_true(path_relay_notice_equal(&found.notice, &report.notice));
     assert_int_equal(found.pairs[1].pair.rate, 4000000);
+    assert_string_equal(json_string_value(json_object_get(json, "capacityFrom")), "typed");
+    assert_false(found.is_measured);
+    (void)json_object_set_new(json, "capacityFrom", json_string("measured"));
+    assert_int_equal(relay_line_decode(&found, json, "the node", &e), 0);
+    assert_true(found.is_measured);
+    json_decref(again);
+    again = relay_line_encode(&found);
+    assert_true(json_equal(again, json));
+    /* A relay of an earlier version does not say it. */
+    (void)json_object_del(json, "capacityFrom");
+    assert_int_equal(relay_line_decode(&found, json, "the node", &e), 0);
+    assert_false(found.is_measured);
     json_decref(again);
     json_decref(json);
     /* Others are told whether it is full, and whom it asks to go. */
@@ -269,6 +281,8 @@ static void test_a_line_is_bounded(void **state)
     } cases[] = {
         {"{}", NULL},
         {"{\"level\": \"near\", \"new\": 1}", NULL},
+        {"{\"capacityFrom\": \"elsewhere\"}", NULL},
+        {"{\"capacityFrom\": 1}", "\"capacityFrom\""},
         {"{\"level\": \"overfull\"}", "\"level\""},
         {"{\"rate\": -1}", "\"rate\""},
         {"{\"closed\": 1}", "\"closed\""},
